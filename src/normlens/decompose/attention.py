@@ -1,0 +1,106 @@
+"""Split an attention output into one vector per (head, source token), and measure the vectors.
+
+Room: exact linear algebra. No model, no hooks, no statistics, no pictures.
+
+An attention block writes, for each target position i,
+
+    y_i = Σ_h Σ_j  α[h,i,j] · f_h(x_j)  +  b_O        f_h(x) = v_h(x) W_O[h]
+
+so its output is already a sum; this module only refuses to add it up. Nothing of size (head, tgt, src, model) is built:
+‖α f‖ = α‖f‖, and ‖Σ_h α_h f_h‖² = Σ_hk α_h α_k (f_h · f_k), which needs one small Gram matrix per source token.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+CHUNK = 1 << 19  # numbers of f(x) held at a time: small enough for a core's cache
+CANCELLED = 0.05  # below this share of Σ_h ‖α_h f_h‖², single precision has too few digits left
+
+
+def transformed(
+    values: Float[Tensor, "batch head src head_dim"], out_weight: Float[Tensor, "head head_dim model"]
+) -> Float[Tensor, "batch head src model"]:
+    """f_h(x_j) itself, model-sized: for those who asked for the vectors."""
+    return torch.einsum("bhsd,hdm->bhsm", values, out_weight)
+
+
+def gram(
+    values: Float[Tensor, "batch head src head_dim"], out_weight: Float[Tensor, "head head_dim model"]
+) -> Float[Tensor, "head head2 batch src"]:
+    """f_h(x_j) · f_k(x_j) for every pair of heads and every source token. Its diagonal is ‖f_h(x_j)‖²."""
+    batch, head, src, head_dim = values.shape
+    flat = values.transpose(0, 1).reshape(head, batch * src, head_dim)
+    gathered = values.new_empty(batch * src, head, head)
+    step = max(1, CHUNK // (head * out_weight.shape[-1]))
+    for start in range(0, batch * src, step):
+        vectors = torch.bmm(flat[:, start : start + step], out_weight).transpose(0, 1)
+        torch.bmm(vectors, vectors.mT, out=gathered[start : start + step])
+    return gathered.permute(1, 2, 0).unflatten(2, (batch, src)).contiguous()
+
+
+def transformed_norms(pairs: Float[Tensor, "head head2 batch src"]) -> Float[Tensor, "batch head src"]:
+    """‖f_h(x_j)‖ off the diagonal of the Gram matrices."""
+    return pairs.diagonal(dim1=0, dim2=1).clamp_min(0).sqrt().permute(0, 2, 1)
+
+
+def weighted_norms(
+    weights: Float[Tensor, "batch head tgt src"], norms: Float[Tensor, "batch head src"]
+) -> Float[Tensor, "batch head tgt src"]:
+    """‖α f(x)‖, computed as α·‖f(x)‖."""
+    return weights * norms.unsqueeze(-2)
+
+
+def summed_norms(
+    weights: Float[Tensor, "batch head tgt src"],
+    pairs: Float[Tensor, "head head2 batch src"],
+    values: Float[Tensor, "batch head src head_dim"],
+    out_weight: Float[Tensor, "head head_dim model"],
+) -> Float[Tensor, "batch tgt src"]:
+    """‖Σ_h α_h f_h(x_j)‖: what all heads of the block together bring from j to i. Not the sum of the norms.
+
+    Where heads cancel each other the sum is done again with the vectors themselves, in double precision.
+    """
+    alone = weights.new_zeros(weights.shape[0], *weights.shape[2:])  # Σ_h ‖α_h f_h‖²
+    total = torch.zeros_like(alone)
+    part = torch.empty_like(alone)
+    for h in range(weights.shape[1]):
+        own = weights[:, h]
+        torch.mul(own, pairs[h, h, :, None], out=part)
+        alone.addcmul_(own, part)
+        for k in range(h):
+            part.addcmul_(weights[:, k], pairs[h, k, :, None], value=2.0)
+        total.addcmul_(own, part)
+    cancelled = (total < CANCELLED * alone).nonzero()
+    norms = total.clamp_min_(0).sqrt_()
+    if len(cancelled):
+        norms[tuple(cancelled.T)] = _summed_exactly(cancelled, weights, values, out_weight)
+    return norms
+
+
+def _summed_exactly(
+    cells: Int[Tensor, "cell 3"], weights: Tensor, values: Tensor, out_weight: Tensor
+) -> Float[Tensor, " cell"]:
+    """‖Σ_h α_h f_h(x_j)‖ for single cells (batch, tgt, src), the vectors added before the norm is taken."""
+    matrix = out_weight.double().flatten(0, 1)
+    norms = []
+    for some in cells.split(max(1, CHUNK // matrix.shape[1])):
+        batch, tgt, src = some.T
+        mixed = weights[batch, :, tgt, src].double()[..., None] * values[batch, :, src].double()
+        norms.append((mixed.flatten(1) @ matrix).norm(dim=-1))
+    return torch.cat(norms).to(weights.dtype)
+
+
+def rebuilt_along(
+    directions: Float[Tensor, "model direction"],
+    weights: Float[Tensor, "batch head tgt src"],
+    values: Float[Tensor, "batch head src head_dim"],
+    out_weight: Float[Tensor, "head head_dim model"],
+    out_bias: Float[Tensor, " model"] | None,
+) -> Float[Tensor, "batch tgt direction"]:
+    """Σ_h Σ_j α f(x_j) + b_O seen along a few directions: the parts added up again, at the price of one look at α."""
+    seen = torch.matmul(values, out_weight @ directions)
+    total = torch.matmul(weights, seen).sum(dim=1)
+    return total if out_bias is None else total + out_bias @ directions
