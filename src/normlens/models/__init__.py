@@ -1,0 +1,12 @@
+"""Getting a model and its inputs in."""
+
+from normlens.models.default import default_text as default_text
+from normlens.models.encode import Encoded as Encoded
+from normlens.models.encode import InputError as InputError
+from normlens.models.encode import encode as encode
+from normlens.models.encode import encode_both as encode_both
+from normlens.models.load import LoadError as LoadError
+from normlens.models.load import Subject as Subject
+from normlens.models.load import subject as subject
+from normlens.models.sides import Side as Side
+from normlens.models.sides import positions as positions

@@ -1,0 +1,257 @@
+"""Turn what a user has into model inputs, and remember which tokens they are.
+
+Room: text, ids and tensors in; inputs and sides out. Nothing here runs the model.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from normlens.errors import NormlensError
+from normlens.models.load import Subject
+from normlens.models.sides import Side, positions, text_side
+
+Text = str | tuple[str, str]
+POSITIONS = {"position", "positions", "wpe"}  # how tables of absolute positions are called
+
+
+class InputError(NormlensError):
+    """An input that cannot be traced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Model inputs, and for each sequence in them its tokens and which positions are real."""
+
+    inputs: dict[str, Any]
+    sides: tuple[Side, ...]  # one per sequence of the batch: what self-attention looks at, or the source
+    targets: tuple[Side, ...]  # the decoder's side; empty for models with one side
+    kept: Bool[Tensor, "batch src"] | None  # real positions of `sides`; None when all are
+    targets_kept: Bool[Tensor, "batch tgt"] | None
+
+
+def encode(subject: Subject, data: Any, *, truncate: bool = False) -> Encoded:
+    """Texts, pairs, ids, an image or ready inputs of a model with one side (or the source of one with two)."""
+    if isinstance(data, Mapping):
+        return ready(subject, data)
+    if _is_image(data):
+        return ready(subject, _processed(subject, data))
+    if isinstance(data, Tensor) or _is_ids(data):
+        return ready(subject, _padded_ids(subject, data))
+    return _finished(subject, tokenized(subject, data, truncate=truncate), {})
+
+
+def encode_both(subject: Subject, source: Any, target: Any, *, truncate: bool = False) -> Encoded:
+    """Source and target of a sequence-to-sequence model: the decoder is fed the target, as in training."""
+    first = encode(subject, source, truncate=truncate)
+    if isinstance(target, Tensor) or _is_ids(target):
+        second = _padded_ids(subject, target)
+        ids, mask = second["input_ids"], second["attention_mask"]
+    else:
+        second = tokenized(subject, target, as_target=True, truncate=truncate)
+        ids, mask = second["input_ids"], second["attention_mask"]
+    if len(ids) != len(first.sides):
+        raise InputError(
+            f"{len(first.sides)} sources but {len(ids)} targets.\n"
+            "  Do: give one target for each source, in the same order."
+        )
+    shifted, kept = _shifted(subject, ids, mask)
+    inputs = {key: value for key, value in first.inputs.items() if not key.startswith("decoder_")}
+    return _finished(subject, inputs, {"decoder_input_ids": shifted, "decoder_attention_mask": kept}, kept_from=first)
+
+
+def ready(subject: Subject, inputs: Mapping[str, Any]) -> Encoded:
+    """Inputs that the caller made: taken as they are."""
+    tensors = {k: v.to(subject.device) if isinstance(v, Tensor) else v for k, v in inputs.items()}
+    if not tensors:
+        raise InputError("The inputs are empty.\n  Do: give what the model's forward takes, e.g. {'input_ids': ...}.")
+    decoder = {k: v for k, v in tensors.items() if k in ("decoder_input_ids", "decoder_attention_mask")}
+    return _finished(subject, {k: v for k, v in tensors.items() if k not in decoder}, decoder)
+
+
+def tokenized(subject: Subject, data: Any, *, as_target: bool = False, truncate: bool = False) -> dict[str, Tensor]:
+    """Texts or pairs of texts, padded to the longest."""
+    texts = _texts(data)
+    if subject.tokenizer is None:
+        raise InputError(
+            "Text was given, but this model was loaded without a tokenizer.\n"
+            "  Do: normlens.load(model, tokenizer); or give token ids or a dict of model inputs."
+        )
+    tokenizer = getattr(subject.tokenizer, "tokenizer", subject.tokenizer)
+    words = {"text_target" if as_target else "text": [t if isinstance(t, str) else t[0] for t in texts]}
+    if any(isinstance(t, tuple) for t in texts):
+        words["text_pair"] = [t[1] for t in texts]
+    options: dict[str, Any] = {"return_tensors": "pt", "truncation": truncate}
+    limit = longest(subject)
+    if truncate and limit:
+        options["max_length"] = limit
+    if len(texts) > 1:
+        if tokenizer.pad_token is None:
+            return _padded_ids(subject, tokenizer(**words, truncation=truncate)["input_ids"])
+        options |= {"padding": True, "padding_side": "right"}
+    batch = dict(tokenizer(**words, **options))
+    batch.setdefault("attention_mask", torch.ones_like(batch["input_ids"]))
+    return {k: v.to(subject.device) for k, v in batch.items() if k in _accepted(subject)}
+
+
+def longest(subject: Subject) -> int | None:
+    """The number of positions the model has a vector for; None when positions are relative or rotary."""
+    limits = [
+        module.num_embeddings
+        - getattr(module, "offset", 0)
+        - (0 if module.padding_idx is None else module.padding_idx + 1)
+        for name, module in subject.model.named_modules()
+        if isinstance(module, torch.nn.Embedding) and POSITIONS & set(name.rpartition(".")[2].lower().split("_"))
+    ]
+    return min(limits, default=None)
+
+
+def _texts(data: Any) -> list[Text]:
+    if isinstance(data, str) or (isinstance(data, tuple) and len(data) == 2 and all(isinstance(t, str) for t in data)):
+        data = [data]
+    if not isinstance(data, Sequence):
+        raise InputError(
+            f"This is not something to trace: {type(data).__name__}.\n"
+            "  Do: give a text, a list of texts, a pair (a, b), token ids, an image, or a dict of model inputs."
+        )
+    texts: list[Any] = [tuple(t) if isinstance(t, list) and len(t) == 2 else t for t in data]
+    if not texts:
+        raise InputError("There is no text: the list is empty.\n  Do: give at least one text.")
+    for index, text in enumerate(texts):
+        parts = text if isinstance(text, tuple) else (text,)
+        if not all(isinstance(part, str) for part in parts) or len(parts) > 2:
+            raise InputError(f"Item {index} is neither a text nor a pair of texts: {text!r:.80}.")
+        if not all(part.strip() for part in parts):
+            raise InputError(
+                f"Item {index} is empty: {text!r:.80}.\n  Usual cause: a blank line in a file.\n  Do: leave it out."
+            )
+    if len({isinstance(text, tuple) for text in texts}) > 1:
+        raise InputError("Single texts and pairs are mixed in one list.\n  Do: trace them separately.")
+    return texts
+
+
+def _is_ids(data: Any) -> bool:
+    first = data[0] if isinstance(data, Sequence) and len(data) and not isinstance(data, str) else None
+    return isinstance(first, int) or (isinstance(first, Sequence) and len(first) > 0 and isinstance(first[0], int))
+
+
+def _is_image(data: Any) -> bool:
+    one = data[0] if isinstance(data, Sequence) and len(data) and not isinstance(data, str) else data
+    return type(one).__module__.startswith("PIL.")
+
+
+def _processed(subject: Subject, images: Any) -> dict[str, Any]:
+    if subject.tokenizer is None:
+        raise InputError(
+            "An image was given, but no processor.\n  Do: normlens.load(model, processor), or give pixel_values."
+        )
+    return dict(subject.tokenizer(images=images, return_tensors="pt"))
+
+
+def _padded_ids(subject: Subject, data: Any) -> dict[str, Tensor]:
+    rows = [data] if isinstance(data, Sequence) and isinstance(data[0], int) else data
+    rows = [torch.as_tensor(row) for row in (rows[None] if isinstance(rows, Tensor) and rows.ndim == 1 else rows)]
+    if any(row.ndim != 1 or not len(row) or row.is_floating_point() for row in rows):
+        raise InputError("Token ids must be whole numbers, one non-empty row per sequence.\n  Do: check the ids.")
+    pad = getattr(subject.config, "pad_token_id", None)
+    ids = torch.nn.utils.rnn.pad_sequence(
+        rows, batch_first=True, padding_value=pad if isinstance(pad, int) and pad >= 0 else 0
+    )
+    mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+    return {"input_ids": ids.to(subject.device), "attention_mask": mask.to(subject.device)}
+
+
+def _shifted(subject: Subject, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The decoder's input: the start token, then the target without its last token."""
+    start = getattr(subject.config, "decoder_start_token_id", None)
+    if start is None:
+        start = getattr(getattr(subject.model, "generation_config", None), "decoder_start_token_id", None)
+    if start is None:
+        start = getattr(subject.config, "bos_token_id", None)
+    if start is None:
+        raise InputError(
+            "The model's configuration does not say how its decoder starts (decoder_start_token_id).\n"
+            "  Do: set it, or give decoder_input_ids in a dict of model inputs."
+        )
+    if bool((ids[:, 0] == start).all()):
+        return ids, mask
+    eos = getattr(subject.config, "eos_token_id", None)
+    shifted = torch.cat([torch.full_like(ids[:, :1], start), ids], dim=1)
+    kept = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)
+    last = kept.sum(dim=1) - 1
+    ends = shifted.gather(1, last[:, None]).squeeze(1)
+    if isinstance(eos, int) and bool((ends == eos).all()):
+        kept = kept.scatter(1, last[:, None], 0)
+        shifted, kept = shifted[:, :-1], kept[:, :-1]
+    return shifted, kept
+
+
+def _finished(
+    subject: Subject, inputs: dict[str, Any], decoder: dict[str, Any], *, kept_from: Encoded | None = None
+) -> Encoded:
+    accepted = _accepted(subject)
+    inputs = {k: v for k, v in inputs.items() if k != "attention_mask" or k in accepted or "kwargs" in accepted}
+    all_inputs = inputs | {k: v for k, v in decoder.items() if k in accepted or "kwargs" in accepted}
+    _check_ids(subject, all_inputs)
+    sides, kept = (
+        (kept_from.sides, kept_from.kept)
+        if kept_from
+        else _sides("text", subject, inputs, "input_ids", "attention_mask")
+    )
+    targets, targets_kept = _sides("target", subject, decoder, "decoder_input_ids", "decoder_attention_mask")
+    if subject.is_seq2seq:
+        sides = tuple(side.named("source") for side in sides)
+    return Encoded(all_inputs, sides, targets, kept, targets_kept)
+
+
+def _sides(
+    name: str, subject: Subject, inputs: Mapping[str, Any], ids_name: str, mask_name: str
+) -> tuple[tuple[Side, ...], Tensor | None]:
+    ids, mask = inputs.get(ids_name), inputs.get(mask_name)
+    if not isinstance(ids, Tensor) or ids.ndim != 2:
+        first = next((v for v in inputs.values() if isinstance(v, Tensor) and v.ndim), None)
+        count = 0 if first is None else len(first)
+        return tuple(positions(name, 0) for _ in range(count)), None
+    kept = (
+        mask.bool() if isinstance(mask, Tensor) and mask.shape == ids.shape else torch.ones_like(ids, dtype=torch.bool)
+    )
+    if not bool(kept.any(dim=1).all()):
+        raise InputError(
+            "A sequence consists of padding alone.\n  Usual cause: an attention mask of zeros.\n  Do: leave it out."
+        )
+    sides = tuple(
+        text_side(name, subject.tokenizer, row[keep].tolist()) for row, keep in zip(ids.cpu(), kept.cpu(), strict=True)
+    )
+    return sides, None if bool(kept.all()) else kept
+
+
+def _check_ids(subject: Subject, inputs: Mapping[str, Any]) -> None:
+    config = getattr(subject.config, "get_text_config", lambda: subject.config)()
+    size = getattr(config, "vocab_size", None)
+    limit = longest(subject)
+    for name in ("input_ids", "decoder_input_ids"):
+        ids = inputs.get(name)
+        if not isinstance(ids, Tensor) or ids.ndim != 2:
+            continue
+        if isinstance(size, int) and ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
+            raise InputError(
+                f"{name} hold {int(ids.min())} to {int(ids.max())}, but the model knows ids 0 to {size - 1}.\n"
+                "  Usual cause: a tokenizer that does not belong to the model.\n"
+                "  Do: load the tokenizer from the same place as the model."
+            )
+        if limit is not None and ids.shape[1] > limit:
+            raise InputError(
+                f"{ids.shape[1]} tokens are more than the {limit} positions this model has.\n"
+                "  Do: split the text, or cut it with truncate=True (--truncate)."
+            )
+
+
+def _accepted(subject: Subject) -> set[str]:
+    return set(inspect.signature(subject.model.forward).parameters)

@@ -1,0 +1,187 @@
+"""Get a model in: by name, from a folder, as an object, or the embedded one.
+
+Room: loading. Nothing here runs the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import transformers
+from torch import nn
+
+from normlens.errors import NormlensError
+from normlens.models.default import default_folder
+
+
+class LoadError(NormlensError):
+    """A model could not be brought in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model to look at, with what turns text into its inputs."""
+
+    model: nn.Module
+    tokenizer: Any | None  # a tokenizer, a processor, or None when inputs are ids or tensors
+    name: str
+    revision: str  # hub revision, or a digest of the weights
+
+    @property
+    def config(self) -> Any:
+        return getattr(self.model, "config", None)
+
+    @property
+    def is_seq2seq(self) -> bool:
+        return bool(getattr(self.config, "is_encoder_decoder", False))
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+
+def subject(
+    source: str | Path | nn.Module | None = None,
+    tokenizer: Any | None = None,
+    *,
+    revision: str | None = None,
+    dtype: torch.dtype | str | None = None,
+    device: torch.device | str | None = None,
+    weights: Literal["safetensors", "any"] = "safetensors",
+    trust_remote_code: bool = False,
+) -> Subject:
+    """Bring a model in. An object is taken as it is; a name or folder is loaded; nothing means the embedded model."""
+    if isinstance(source, nn.Module):
+        if dtype is not None or device is not None or revision is not None:
+            raise LoadError(
+                "dtype=, device= and revision= belong to models that normlens loads; this one was handed over.\n"
+                f"  Got: a {type(source).__name__} object.\n  Do: convert it yourself, model.to(...), before loading."
+            )
+        return _checked(Subject(_unwrapped(source), tokenizer, _name_of(source), digest(source)))
+    folder = default_folder() if source is None else source
+    name = "all-MiniLM-L6-v2" if source is None else str(source)
+    options = {"revision": revision, "trust_remote_code": trust_remote_code}
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, **options)
+        with _quiet():
+            model = _model_class(config).from_pretrained(
+                folder,
+                config=config,
+                dtype=dtype or "auto",
+                use_safetensors=weights == "safetensors" or None,
+                **options,
+            )
+        if tokenizer is None:
+            tokenizer = _tokenizer(folder, config, options)
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        raise LoadError(_explained(folder, error)) from error
+    if device is not None:
+        model.to(device)  # pyright: ignore[reportArgumentType]
+    commit = getattr(config, "_commit_hash", None)
+    return _checked(Subject(model.eval(), tokenizer, name, commit[:8] if commit else digest(model)))
+
+
+def digest(model: nn.Module) -> str:
+    """Eight hex digits that change when the weights change: a hash over a sample of every parameter."""
+    sample = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        sample.update(name.encode())
+        if parameter.device.type != "meta":
+            flat = parameter.detach().flatten()
+            sample.update(flat[:: max(1, len(flat) // 64)].float().cpu().numpy().tobytes())
+    return sample.hexdigest()[:8]
+
+
+def _checked(one: Subject) -> Subject:
+    if one.model.training:
+        raise LoadError(
+            f"'{one.name}' is in training mode, so dropout would make every number random.\n"
+            "  Usual cause: a model built from a configuration starts in training mode.\n"
+            "  Do: model.eval(), then load again."
+        )
+    if next(one.model.parameters(), None) is None:
+        raise LoadError(f"'{one.name}' has no parameters, so there is no attention to look at.")
+    broken = [name for name, p in one.model.named_parameters() if p.is_floating_point() and bool(torch.isnan(p).any())]
+    if broken:
+        raise LoadError(
+            f"'{one.name}' has NaN in {len(broken)} of its parameters, first in '{broken[0]}'.\n"
+            "  Usual causes: a training run that diverged, or a damaged checkpoint.\n"
+            "  Do: load an earlier checkpoint."
+        )
+    return one
+
+
+def _model_class(config: Any) -> Any:
+    """A generating model keeps its language-model head, so that it can generate; any other is read without a head."""
+    architecture = (getattr(config, "architectures", None) or [""])[0]
+    if getattr(config, "is_encoder_decoder", False) or architecture.endswith(("ForCausalLM", "LMHeadModel")):
+        for auto in (
+            transformers.AutoModelForSeq2SeqLM,
+            transformers.AutoModelForSpeechSeq2Seq,
+            transformers.AutoModelForCausalLM,
+        ):
+            if type(config) in auto._model_mapping:
+                return auto
+    return transformers.AutoModel
+
+
+def _tokenizer(folder: str | Path, config: Any, options: dict[str, Any]) -> Any | None:
+    """The tokenizer or processor that lies beside the weights; none is fine, inputs may be tensors."""
+    for auto in (transformers.AutoTokenizer, transformers.AutoProcessor, transformers.AutoImageProcessor):
+        try:
+            with _quiet():
+                return auto.from_pretrained(folder, **options)
+        except (OSError, ValueError, KeyError, ImportError, TypeError, AttributeError):
+            continue
+    return None
+
+
+def _unwrapped(model: nn.Module) -> nn.Module:
+    """The module inside a `torch.compile` wrapper, which shares its parameters."""
+    return getattr(model, "_orig_mod", model)
+
+
+def _name_of(model: nn.Module) -> str:
+    return getattr(model, "name_or_path", "") or getattr(
+        getattr(model, "config", None), "model_type", type(model).__name__
+    )
+
+
+def _explained(source: str | Path, error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    first = text[0] if text else type(error).__name__
+    if Path(source).is_dir():
+        names = sorted(path.name for path in Path(source).iterdir())
+        has = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") or "nothing"
+        return (
+            f"No model could be loaded from the folder '{source}'.\n  Got: {first}\n  It holds: {has}\n"
+            "  Usual causes: no config.json or no *.safetensors in it, or the weights are in another format.\n"
+            "  Do: point at the folder that save_pretrained() wrote; for .bin weights you trust, weights='any'."
+        )
+    return (
+        f"'{source}' could not be loaded: it is no local folder, and the Hugging Face hub did not give it.\n"
+        f"  Got: {first}\n"
+        "  Usual causes: a misspelt name, no connection to the hub, or a private model without a token.\n"
+        "  Do: check the name; or work offline: normlens.load() for the embedded model, a folder written by\n"
+        "  save_pretrained(), or normlens.load(model, tokenizer) with objects you already have."
+    )
+
+
+class _quiet:
+    """Silence progress bars and weight reports of transformers while it loads."""
+
+    def __enter__(self) -> None:
+        self.level = transformers.logging.get_verbosity()
+        self.bars = transformers.logging.is_progress_bar_enabled()
+        transformers.logging.set_verbosity(logging.ERROR)
+        transformers.logging.disable_progress_bar()
+
+    def __exit__(self, *_: object) -> None:
+        transformers.logging.set_verbosity(self.level)
+        if self.bars:
+            transformers.logging.enable_progress_bar()

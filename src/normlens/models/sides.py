@@ -1,0 +1,54 @@
+"""The tokens of one sequence, as people read them.
+
+Room: ids to words. No model, no tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from normlens.models.words import spell, word_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One sequence: its tokens, which of them are special, and the words they spell."""
+
+    name: str  # "text", "source" or "target"
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    special: tuple[bool, ...]
+    word_ids: tuple[int | None, ...]  # word of each token; None for special tokens
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words, in order."""
+        pieces: dict[int, list[str]] = {}
+        for word, token in zip(self.word_ids, self.tokens, strict=True):
+            if word is not None:
+                pieces.setdefault(word, []).append(token)
+        return tuple(spell(parts) for parts in pieces.values())
+
+    def named(self, name: str) -> Side:
+        return replace(self, name=name)
+
+
+def text_side(name: str, tokenizer: Any | None, ids: Sequence[int]) -> Side:
+    """A sequence of token ids, read with the tokenizer; without one, the ids stand for themselves."""
+    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+    if tokenizer is None or not hasattr(tokenizer, "convert_ids_to_tokens"):
+        tokens = tuple(str(i) for i in ids)
+        return Side(name, tuple(ids), tokens, (False,) * len(tokens), tuple(range(len(tokens))))
+    pieces = tokenizer.convert_ids_to_tokens(list(ids))
+    tokens = tuple(str(i) if piece is None else str(piece) for i, piece in zip(ids, pieces, strict=True))
+    specials = set(tokenizer.all_special_ids) - {getattr(tokenizer, "unk_token_id", None)}
+    special = tuple(i in specials for i in ids)
+    return Side(name, tuple(ids), tokens, special, word_ids(tokens, special))
+
+
+def positions(name: str, count: int) -> Side:
+    """A sequence without text: patches or frames, known by number."""
+    numbers = tuple(range(count))
+    return Side(name, numbers, tuple(str(i) for i in numbers), (False,) * count, numbers)
