@@ -88,7 +88,7 @@ class Tap(TorchFunctionMode):
         elif name in JOINS:
             self._join(func, args, kwargs, result)
         elif self.where is not None:
-            self._lose(name, args)
+            self._lose(name, args, result)
         return result
 
     def refused(self) -> list[Refused]:
@@ -206,11 +206,14 @@ class Tap(TorchFunctionMode):
         elif marks and all(mark.linear for mark in marks):
             _set(result, Mark(linear=True))
 
-    def _lose(self, name: str, args: tuple[Any, ...]) -> None:
+    def _lose(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """A call that is none of the known ones: an attention output ends here; a router's choice goes on."""
         for operand in args:
             mark = _mark(operand)
             if mark.pieces and name not in LOOKS:
                 self._fail(mark, f"its output passes through '{name}' in '{self._here()}' before any output matrix")
+        if args and _mark(args[0]).linear and not isinstance(result, (str, bytes)):
+            _set(result, Mark(linear=True))
 
     def _fail(self, mark: Mark, fate: str) -> None:
         for piece in mark.pieces:

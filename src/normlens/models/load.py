@@ -17,6 +17,7 @@ from torch import nn
 
 from normlens.errors import NormlensError
 from normlens.models.default import default_folder
+from normlens.models.mismatch import mismatch
 
 
 class LoadError(NormlensError):
@@ -112,6 +113,13 @@ def _checked(one: Subject) -> Subject:
             f"'{one.name}' has NaN in {len(broken)} of its parameters, first in '{broken[0]}'.\n"
             "  Usual causes: a training run that diverged, or a damaged checkpoint.\n"
             "  Do: load an earlier checkpoint."
+        )
+    foreign = mismatch(one.model, one.tokenizer)
+    if foreign is not None:
+        raise LoadError(
+            f"The tokenizer does not belong to '{one.name}': {foreign}.\n"
+            "  Usual cause: model and tokenizer were loaded from different places.\n"
+            "  Do: load both from the same place; or load without a tokenizer and give token ids."
         )
     return one
 

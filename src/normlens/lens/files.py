@@ -1,0 +1,109 @@
+"""A trace on disk: tensors and their story in one safetensors file; the view or the table by the suffix.
+
+Room: reading and writing. No pickle, ever.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from normlens import views
+from normlens.errors import NormlensError
+from normlens.lens.block import Block
+from normlens.lens.wiring import Wire
+from normlens.models import Side
+from normlens.signature import Signature
+
+if TYPE_CHECKING:
+    from normlens.lens.trace import Trace
+
+FORMAT = "normlens-trace-1"
+
+
+class FileError(NormlensError):
+    """A file that cannot be written or read as a trace."""
+
+
+def save(trace: Trace, path: Path) -> Path:
+    """Write a trace in the form its suffix names."""
+    writer = WRITERS.get(path.suffix)
+    if writer is None:
+        raise FileError(f"'{path.name}' does not say its form.\n  Do: end it in {', '.join(WRITERS)}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writer(trace, path)
+    except OSError as error:
+        raise FileError(
+            f"'{path}' cannot be written: {error.strerror or error}.\n  Do: choose another place."
+        ) from error
+    return path
+
+
+def read(path: Path) -> Trace:
+    """Read a trace that `save` wrote as .safetensors."""
+    from normlens.lens.trace import Trace
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            story = json.loads((file.metadata() or {}).get("normlens", "{}"))
+            if story.get("format") != FORMAT:
+                raise FileError(
+                    f"'{path}' is a safetensors file, but not a trace.\n  Do: open what trace.save() wrote."
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise FileError(
+            f"'{path}' cannot be opened as a trace: {error}.\n  Usual cause: another format, or a copy cut short.\n"
+            "  Do: open the .safetensors file that trace.save() wrote."
+        ) from error
+    blocks = tuple(
+        Block(**_untuple(block), kept={name: tensors[f"{number}.{name}"] for name in names})
+        for number, (block, names) in enumerate(story["blocks"])
+    )
+    sides, targets = (tuple(Side(**_untuple(side)) for side in story[key]) for key in ("sides", "targets"))
+    signature = Signature(tuple((name, value) for name, value in story["signature"]))
+    return Trace(blocks, tuple(Wire(**wire) for wire in story["wires"]), sides, targets, signature)
+
+
+def _write_tensors(trace: Trace, path: Path) -> None:
+    tensors = {
+        f"{number}.{name}": tensor.detach().cpu().contiguous()
+        for number, block in enumerate(trace.blocks)
+        for name, tensor in block.kept.items()
+    }
+    story = {
+        "format": FORMAT,
+        "blocks": [(_facts(block), list(block.kept)) for block in trace.blocks],
+        "wires": [asdict(wire) for wire in trace.wires],
+        "sides": [asdict(side) for side in trace.sides],
+        "targets": [asdict(side) for side in trace.targets],
+        "signature": trace.signature.facts,
+    }
+    save_file(tensors, path, metadata={"normlens": json.dumps(story, ensure_ascii=False)})
+
+
+def _facts(block: Block) -> dict[str, Any]:
+    names = ("kind", "layer", "name", "heads", "error", "tgt", "src")
+    return {name: getattr(block, name) for name in names}
+
+
+def _untuple(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+
+
+def _write_page(trace: Trace, path: Path) -> None:
+    path.write_text(views.page(trace.figure()), encoding="utf-8")
+
+
+WRITERS = {
+    ".safetensors": _write_tensors,
+    ".html": _write_page,
+    ".csv": lambda trace, path: trace.to_dataframe().to_csv(path, index=False),
+    ".parquet": lambda trace, path: trace.to_dataframe().to_parquet(path, index=False),
+}

@@ -1,0 +1,171 @@
+"""Everything one forward pass showed: blocks, tokens, and how to look at them.
+
+Room: results. No model; a saved trace is as good as a fresh one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from normlens import views
+from normlens.errors import NormlensError
+from normlens.lens import files, table
+from normlens.lens.block import Block, Layers
+from normlens.lens.wiring import Wire
+from normlens.models import Side
+from normlens.signature import Signature
+
+
+class NothingToShow(NormlensError):
+    """A trace without what a picture needs."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Trace:
+    """The attention of one batch. A batch of one is the usual case; `trace[i]` cuts out sequence i."""
+
+    blocks: tuple[Block, ...]  # in the order in which the model ran them
+    wires: tuple[Wire, ...]  # every block of the model, also those not kept or refused
+    sides: tuple[Side, ...]  # one per sequence: the text, or the source
+    targets: tuple[Side, ...]  # one per sequence: the decoder's side; empty for models with one side
+    signature: Signature
+
+    @property
+    def self_attention(self) -> Layers:
+        """Layers of an encoder-only or decoder-only model."""
+        return self._layers("self")
+
+    @property
+    def encoder_attention(self) -> Layers:
+        return self._layers("encoder")
+
+    @property
+    def decoder_attention(self) -> Layers:
+        return self._layers("decoder")
+
+    @property
+    def cross_attention(self) -> Layers:
+        """Layers in which the decoder (tgt) looks at the encoder (src)."""
+        return self._layers("cross")
+
+    @property
+    def tokens(self) -> list[tuple[str, ...]]:
+        """Per sequence: the tokens of the text, or of the source."""
+        return [side.tokens for side in self.sides]
+
+    @property
+    def words(self) -> list[tuple[str, ...]]:
+        return [side.words for side in self.sides]
+
+    @property
+    def special(self) -> list[tuple[bool, ...]]:
+        """Per sequence: which tokens are special ([CLS], [SEP], </s> ...)."""
+        return [side.special for side in self.sides]
+
+    @property
+    def target_tokens(self) -> list[tuple[str, ...]]:
+        """Per sequence: the tokens the decoder was fed."""
+        return [side.tokens for side in self.targets]
+
+    @property
+    def target_words(self) -> list[tuple[str, ...]]:
+        return [side.words for side in self.targets]
+
+    @property
+    def error(self) -> float:
+        """The largest relative error of any block in this pass."""
+        return max((block.error for block in self.blocks), default=0.0)
+
+    def __len__(self) -> int:
+        return len(self.sides)
+
+    def __getitem__(self, index: int) -> Trace:
+        """Sequence `index` alone, every tensor cut to its length."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"this trace has sequences 0 to {len(self) - 1}, not {index}")
+        index %= len(self)
+        here = {side.name: len(side.tokens) for side in (self.sides[index], *self.targets[index : index + 1])}
+        blocks = tuple(
+            block.sequence(index, here.get(block.tgt, _ALL), here.get(block.src, _ALL))
+            if all(len(tensor) == len(self) for tensor in block.kept.values())
+            else block
+            for block in self.blocks
+        )
+        return replace(self, blocks=blocks, sides=(self.sides[index],), targets=self.targets[index : index + 1])
+
+    def __iter__(self) -> Iterator[Trace]:
+        return iter(self[index] for index in range(len(self)))
+
+    def figure(self, index: int = 0) -> views.Figure:
+        """Sequence `index` as plain data for the views."""
+        one = self[index]
+        sides = {side.name: side for side in (*one.sides, *one.targets)}
+        names, panels = list(sides), []
+        for block in one.blocks:
+            if not {"weights", "transformed_norms", "summed_norms"} <= set(block.kept):
+                continue
+            tgt, src = block.weights.shape[2:]
+            if (len(sides[block.tgt].tokens), len(sides[block.src].tokens)) != (tgt, src) or len(block.weights) != 1:
+                continue
+            arrays = [block.kept[f][0].cpu().numpy() for f in ("weights", "transformed_norms", "summed_norms")]
+            at = names.index(block.tgt), names.index(block.src)
+            panels.append(views.Panel(block.label, block.kind, *at, *arrays, block.error))
+        if not panels:
+            raise NothingToShow(
+                "No block of this trace can be drawn.\n"
+                "  Usual causes: fields= left out weights, transformed_norms or summed_norms; or the blocks look at\n"
+                "  windows or pooled positions, which no token stands for.\n"
+                "  Do: trace again with the default fields; the numbers are in trace.blocks."
+            )
+        pictured = tuple(views.Side(s.name, s.tokens, s.special, s.word_ids) for s in sides.values())
+        return views.Figure(" ".join(one.sides[0].words)[:80], str(self.signature), pictured, tuple(panels))
+
+    def show(self, *, layer: int | None = None, head: int | None = None, color: bool = False, width: int = 100) -> str:
+        """The text heat map and the table of the first sequence, for a terminal."""
+        figure = self.figure()
+        panel = len(figure.panels) // 2 if layer is None else layer
+        maps = [
+            views.heatmap(figure, panel=panel, head=head, measure=measure, color=color, width=width)
+            for measure in ("weights", "summed_norms" if head is None else "weighted_norms")
+        ]
+        return "\n\n".join([*maps, views.summary(figure)])
+
+    def to_dataframe(self, *, per: Literal["head", "layer"] = "head") -> Any:
+        """Long form: a row per sequence, block, (head,) query and key. Padding is not in it."""
+        return table.dataframe(self, per=per)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the trace; the suffix decides the form: .safetensors, .html, .csv or .parquet."""
+        return files.save(self, Path(path))
+
+    def _repr_html_(self) -> str:
+        return "".join(views.fragment(self.figure(index)) for index in range(min(len(self), 4)))
+
+    def __repr__(self) -> str:
+        counts = {block.kind: 0 for block in self.blocks}
+        for block in self.blocks:
+            counts[block.kind] += 1
+        parts = ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "no"
+        lengths = [len(s.tokens) for s in self.sides]
+        lines = [
+            f"Trace: {len(self)} sequence{'s' * (len(self) != 1)} of {_span(lengths)} tokens, {parts} blocks, "
+            f"parts rebuild the output to {self.error:.0e}",
+            f"  {self.signature}",
+        ]
+        lines += [f"  {' '.join(side.tokens[:14])}{' ...' * (len(side.tokens) > 14)}" for side in self.sides[:3]]
+        return "\n".join(lines)
+
+    def _layers(self, kind: str) -> Layers:
+        wires = [wire for wire in self.wires if wire.kind == kind]
+        return Layers(kind, [block for block in self.blocks if block.kind == kind], wires)
+
+
+_ALL = 1 << 62
+
+
+def _span(numbers: list[int]) -> str:
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    return str(low) if low == high else f"{low} to {high}"

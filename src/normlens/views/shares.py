@@ -1,0 +1,57 @@
+"""How much each token receives: of the weight, and of what is moved.
+
+Room: sums over the numbers of a figure. No drawing.
+
+For source token j in one block, with means and sums over heads h and queries i,
+
+    weight(j) = mean_hi α[h,i,j]                                        sums to 1 over j
+    norm(j)   = Σ_hi ‖α[h,i,j]·f_h(x_j)‖ / Σ_hij ‖α[h,i,j]·f_h(x_j)‖    sums to 1 over j
+
+Over layers both are averaged, so that a layer of large vectors does not drown the others.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from normlens.views.figure import Figure, Panel, Side
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Received:
+    """What each token of one side gets, averaged over the layers of one kind of attention."""
+
+    kind: str
+    side: Side
+    layers: int
+    heads: tuple[int, ...]  # how many a layer has; more than one number where layers differ
+    weight: Float[np.ndarray, " src"]  # share of α
+    transformed: Float[np.ndarray, " src"]  # mean ‖f(x)‖
+    norm: Float[np.ndarray, " src"]  # share of ‖α·f(x)‖
+
+
+def received(figure: Figure) -> tuple[Received, ...]:
+    """Shares per kind of attention and side looked at, over all its layers, in order of appearance."""
+    groups: dict[tuple[str, int], list[Panel]] = {}
+    for panel in figure.panels:
+        groups.setdefault((panel.kind, panel.src), []).append(panel)
+    return tuple(_over_layers(kind, figure.sides[src], panels) for (kind, src), panels in groups.items())
+
+
+def _over_layers(kind: str, side: Side, panels: list[Panel]) -> Received:
+    return Received(
+        kind=kind,
+        side=side,
+        layers=len(panels),
+        heads=tuple(sorted({panel.heads for panel in panels})),
+        weight=np.mean([panel.weights.mean(axis=(0, 1)) for panel in panels], axis=0),
+        transformed=np.mean([panel.transformed_norms.mean(axis=0) for panel in panels], axis=0),
+        norm=np.mean([_norm_share(panel) for panel in panels], axis=0),
+    )
+
+
+def _norm_share(panel: Panel) -> Float[np.ndarray, " src"]:
+    moved = np.einsum("hts,hs->s", panel.weights, panel.transformed_norms)
+    total = moved.sum()
+    return moved / total if total > 0 else moved

@@ -1,0 +1,45 @@
+"""Figures made by hand for the tests of the views."""
+
+import numpy as np
+
+from normlens.views.figure import Figure, Panel, Side
+
+
+def side(*tokens: str, name: str = "text") -> Side:
+    special = tuple(token.startswith(("[", "</")) for token in tokens)
+    return Side(name, tokens, special, tuple(None if mark else index for index, mark in enumerate(special)))
+
+
+def panel(weights, norms, *, name: str = "L0", kind: str = "self", tgt: int = 0, src: int = 0) -> Panel:
+    """A block whose heads write in directions at right angles, so the summed norm is the root of the squares."""
+    weights, norms = np.asarray(weights, dtype=np.float32), np.asarray(norms, dtype=np.float32)
+    summed = np.sqrt(((weights * norms[:, None, :]) ** 2).sum(axis=0))
+    return Panel(name, kind, tgt, src, weights, norms, summed, 2e-7)
+
+
+def headline() -> Figure:
+    """The paper's point in three tokens: [SEP] draws most of the weight and gives almost nothing."""
+    weights = [[[0.1, 0.1, 0.8], [0.2, 0.2, 0.6], [0.0, 0.0, 1.0]]]
+    return Figure("a cat", "model:hand | v0", (side("a", "cat", "[SEP]"),), (panel(weights, [[4.0, 8.0, 0.1]]),))
+
+
+def random_figure(*tokens: str, layers: int = 2, heads: int = 3, seed: int = 0, kind: str = "self") -> Figure:
+    random = np.random.default_rng(seed)
+    blocks = []
+    for layer in range(layers):
+        raw = np.exp(2 * random.normal(size=(heads, len(tokens), len(tokens))))
+        norms = random.gamma(4, 0.5, size=(heads, len(tokens)))
+        blocks.append(panel(raw / raw.sum(axis=-1, keepdims=True), norms, name=f"L{layer}", kind=kind))
+    return Figure("random", "model:random | v0", (side(*tokens),), tuple(blocks))
+
+
+def translation() -> Figure:
+    """Two sides of different length, and three kinds of attention."""
+    random = np.random.default_rng(1)
+    sides = (side("▁Die", "▁Katze", "</s>", name="source"), side("▁The", "▁cat", "▁sat", "</s>", name="target"))
+    blocks = []
+    for kind, tgt, src in (("encoder", 0, 0), ("decoder", 1, 1), ("cross", 1, 0)):
+        weights = random.dirichlet(np.ones(len(sides[src].tokens)), size=(2, len(sides[tgt].tokens)))
+        norms = random.gamma(4, 0.5, size=(2, len(sides[src].tokens)))
+        blocks += [panel(weights, norms, name=f"L{n}", kind=kind, tgt=tgt, src=src) for n in range(2)]
+    return Figure("Die Katze → The cat sat", "model:hand | v0", sides, tuple(blocks))

@@ -1,0 +1,230 @@
+"""Prove every model type: the command behind `make sweep`.
+
+Each type is built small in its own process, with a limit on time and on memory, and every probe is examined. One line
+per type goes to build/sweep.jsonl, so an interrupted sweep goes on where it stopped; docs/models.md is written from it.
+
+    python tools/sweep.py [--only bert,gpt2] [--fresh] [--build-only]
+"""
+
+import argparse
+import json
+import multiprocessing
+import resource
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from normlens import tiny
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "build" / "sweep.jsonl"
+PAGE = ROOT / "docs" / "models.md"
+WORKERS, SECONDS, BYTES = 2, 120.0, 8 * 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What the proof said of one attention block."""
+
+    name: str
+    exact: bool
+    error: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the sweep found out about one model type."""
+
+    type: str
+    versions: str
+    examined: bool  # False for --build-only
+    model: str | None = None  # class name, None when it could not be built
+    shrunk: str | None = None
+    parameters: int = 0
+    probes: tuple[str, ...] = ()  # path of the part and the names of its inputs
+    blocks: tuple[Block, ...] = ()
+    reason: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def status(self) -> str:
+        """One readable sentence, or `exact`."""
+        if self.model is None:
+            return f"not built: {self.reason}"
+        if not self.examined:
+            return "built"
+        if not self.blocks:
+            return self.reason or "no attention"
+        missed = [block.reason or f"error {block.error}" for block in self.blocks if not block.exact]
+        return "; ".join(dict.fromkeys(missed)) or self.reason or "exact"
+
+
+@dataclass(slots=True)
+class Job:
+    """One type under way in its own process."""
+
+    type: str
+    process: Any
+    answer: Connection
+    started: float = field(default_factory=time.monotonic)
+
+
+def main() -> int:
+    """Sweep, then write the page."""
+    options = _options()
+    torch.set_num_threads(1)
+    versions = f"transformers {transformers.__version__}, normlens {_version()}"
+    RESULTS.parent.mkdir(exist_ok=True)
+    if options.fresh:
+        RESULTS.unlink(missing_ok=True)
+    done = {row.type: row for row in _rows() if row.versions == versions and row.examined >= (not options.build_only)}
+    wanted = options.only.split(",") if options.only else list(tiny.model_types())
+    todo = wanted if options.only else [kind for kind in wanted if kind not in done]
+    with RESULTS.open("a") as results:
+        for count, row in enumerate(_sweep(todo, versions, examined=not options.build_only), start=1):
+            done[row.type] = row
+            results.write(json.dumps(asdict(row)) + "\n")
+            results.flush()
+            print(
+                f"{count}/{len(todo)} {row.type}: {_blocks(row)} {row.status[:110]} ({row.seconds:.1f} s)", flush=True
+            )
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(_page([done[kind] for kind in tiny.model_types() if kind in done]))
+    return 0
+
+
+def _sweep(todo: list[str], versions: str, *, examined: bool):
+    context = multiprocessing.get_context("fork")  # the imports are paid once, before the fork
+    waiting, running = list(reversed(todo)), list[Job]()
+    while waiting or running:
+        while waiting and len(running) < WORKERS:
+            kind = waiting.pop()
+            receiving, sending = context.Pipe(duplex=False)
+            process = context.Process(target=_work, args=(kind, versions, examined, sending))
+            process.start()
+            sending.close()
+            running.append(Job(kind, process, receiving))
+        wait([job.answer for job in running], timeout=0.5)
+        for job in list(running):
+            row = _answer(job, versions, examined)
+            if row is not None:
+                running.remove(job)
+                yield row
+
+
+def _answer(job: Job, versions: str, examined: bool) -> Row | None:
+    spent = time.monotonic() - job.started
+    lost = Row(job.type, versions, examined, seconds=round(spent, 1))
+    try:
+        if job.answer.poll():
+            row = job.answer.recv()
+        elif spent > SECONDS:
+            job.process.kill()
+            row = Row(**asdict(lost) | {"reason": f"took longer than {SECONDS:.0f} s"})
+        elif job.process.is_alive():
+            return None
+        else:
+            row = Row(**asdict(lost) | {"reason": f"its process ended with code {job.process.exitcode}"})
+    except EOFError:
+        job.process.join(timeout=5)
+        row = Row(**asdict(lost) | {"reason": f"its process ended with code {job.process.exitcode}"})
+    job.process.join(timeout=5)
+    return row
+
+
+def _work(kind: str, versions: str, examined: bool, sending: Connection) -> None:
+    transformers.logging.set_verbosity_error()
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    started = time.monotonic()
+    found: dict[str, Any] = {}
+    try:
+        built = tiny.build(kind)
+        found["model"] = type(built.model).__name__
+        found["shrunk"] = built.shrunk
+        found["parameters"] = sum(parameter.numel() for parameter in built.model.parameters())
+        found["probes"] = tuple(f"{probe.path}({', '.join(probe.inputs)})" for probe in built.probes)
+        if examined:
+            found |= _examined(built)
+    except tiny.TinyError as error:
+        found["reason"] = error.reason
+    except MemoryError:
+        found["reason"] = f"needs more than {BYTES // 2**30} GiB of memory"
+    except Exception as error:
+        found["reason"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    sending.send(Row(kind, versions, examined, seconds=round(time.monotonic() - started, 1), **found))
+
+
+def _examined(built: tiny.Tiny) -> dict[str, Any]:
+    from normlens.capture import examine  # the proof; not needed for --build-only
+
+    blocks: dict[str, Block] = {}
+    reasons: list[str] = []
+    for probe in built.probes:
+        part = built.model.get_submodule(probe.path) if probe.path else built.model
+        examination = examine(part, probe.inputs)
+        if examination.reason:
+            reasons.append(examination.reason)
+        for block in examination.blocks:
+            name = f"{probe.path}.{block.name}".strip(".")
+            blocks[name] = Block(name, block.exact, block.error, block.reason)
+    return {"blocks": tuple(blocks.values()), "reason": "; ".join(dict.fromkeys(reasons)) or None}
+
+
+def _rows():
+    if RESULTS.exists():
+        for line in RESULTS.read_text().splitlines():
+            row = json.loads(line)
+            yield Row(
+                **row | {"blocks": tuple(Block(**block) for block in row["blocks"]), "probes": tuple(row["probes"])}
+            )
+
+
+def _blocks(row: Row) -> str:
+    return f"{sum(block.exact for block in row.blocks)} of {len(row.blocks)}" if row.blocks else "–"
+
+
+def _page(rows: list[Row]) -> str:
+    exact = sum(row.status == "exact" for row in rows)
+    partly = sum(row.status != "exact" and any(block.exact for block in row.blocks) for row in rows)
+    bare = sum(row.model is not None and row.examined and not row.blocks for row in rows)
+    unbuilt = sum(row.model is None for row in rows)
+    head = f"""# Models
+
+Written by `make sweep` ({rows[0].versions if rows else "nothing swept yet"}): every model type that transformers
+registers is built small with random weights, run on made-up inputs, and each of its attention blocks is taken apart
+and put together again. A block is exact when the parts rebuild its output.
+
+{len(rows)} model types: {exact} exact, {partly} partly exact, {bare} without attention that can be seen, {unbuilt} not built.
+
+| type | model | exact blocks | status |
+|---|---|---|---|
+"""
+    lines = (f"| {row.type} | {row.model or '–'} | {_blocks(row)} | {row.status.replace('|', '/')} |" for row in rows)
+    return head + "\n".join(lines) + "\n"
+
+
+def _version() -> str:
+    try:
+        return metadata.version("normlens")
+    except metadata.PackageNotFoundError:
+        return "unreleased"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="model types, separated by commas")
+    parser.add_argument("--fresh", action="store_true", help="forget what build/sweep.jsonl holds")
+    parser.add_argument("--build-only", action="store_true", help="build and run, do not examine")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
