@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 import transformers
-from memory import peak_bytes
 from transformers import BertConfig, BertModel
 
 import normlens as nl
+from memory import peak_bytes
 from normlens import decompose
 from normlens.lens import Block, Lens
 

@@ -1,4 +1,8 @@
-"""Settings every test shares."""
+"""Settings every test shares. Nothing in the tests reaches for a network."""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub is imported, so before everything else
 
 import pytest
 import torch

@@ -3,16 +3,18 @@
 Each type is built small in its own process, with a limit on time and on memory, and every probe is examined. One line
 per type goes to build/sweep.jsonl, so an interrupted sweep goes on where it stopped; docs/models.md is written from it.
 
-    python tools/sweep.py [--only bert,gpt2] [--fresh] [--build-only]
+    python tools/sweep.py [--only bert,gpt2] [--fresh] [--retry] [--build-only]
 """
 
 import argparse
+import fcntl
 import json
 import multiprocessing
 import resource
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -24,7 +26,7 @@ import transformers
 from normlens import tiny
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "build" / "sweep.jsonl"
+RESULTS, BUILT = ROOT / "build" / "sweep.jsonl", ROOT / "build" / "built.jsonl"  # the second for --build-only
 PAGE = ROOT / "docs" / "models.md"
 WORKERS, SECONDS, BYTES = 2, 120.0, 8 * 2**30
 
@@ -82,13 +84,18 @@ def main() -> int:
     options = _options()
     torch.set_num_threads(1)
     versions = f"transformers {transformers.__version__}, normlens {_version()}"
-    RESULTS.parent.mkdir(exist_ok=True)
-    if options.fresh:
-        RESULTS.unlink(missing_ok=True)
-    done = {row.type: row for row in _rows() if row.versions == versions and row.examined >= (not options.build_only)}
-    wanted = options.only.split(",") if options.only else list(tiny.model_types())
-    todo = wanted if options.only else [kind for kind in wanted if kind not in done]
-    with RESULTS.open("a") as results:
+    path = BUILT if options.build_only else RESULTS
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as results:
+        try:
+            fcntl.flock(results, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"another sweep is writing {path}; wait for it, or end it", file=sys.stderr)
+            return 1
+        known = {row.type: row for row in _rows(path) if row.versions == versions}
+        done = {} if options.fresh else known
+        wanted = options.only.split(",") if options.only else list(tiny.model_types())
+        todo = [kind for kind in wanted if options.only or kind not in done or (options.retry and not done[kind].model)]
         for count, row in enumerate(_sweep(todo, versions, examined=not options.build_only), start=1):
             done[row.type] = row
             results.write(json.dumps(asdict(row)) + "\n")
@@ -96,12 +103,15 @@ def main() -> int:
             print(
                 f"{count}/{len(todo)} {row.type}: {_blocks(row)} {row.status[:110]} ({row.seconds:.1f} s)", flush=True
             )
+    if options.build_only:
+        print(f"{sum(row.model is not None for row in done.values())} of {len(done)} built")
+        return 0
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(_page([done[kind] for kind in tiny.model_types() if kind in done]))
     return 0
 
 
-def _sweep(todo: list[str], versions: str, *, examined: bool):
+def _sweep(todo: list[str], versions: str, *, examined: bool) -> Iterator[Row]:
     context = multiprocessing.get_context("fork")  # the imports are paid once, before the fork
     waiting, running = list(reversed(todo)), list[Job]()
     while waiting or running:
@@ -128,14 +138,14 @@ def _answer(job: Job, versions: str, examined: bool) -> Row | None:
             row = job.answer.recv()
         elif spent > SECONDS:
             job.process.kill()
-            row = Row(**asdict(lost) | {"reason": f"took longer than {SECONDS:.0f} s"})
+            row = replace(lost, reason=f"took longer than {SECONDS:.0f} s")
         elif job.process.is_alive():
             return None
         else:
-            row = Row(**asdict(lost) | {"reason": f"its process ended with code {job.process.exitcode}"})
+            row = replace(lost, reason=f"its process ended with code {job.process.exitcode}")
     except EOFError:
         job.process.join(timeout=5)
-        row = Row(**asdict(lost) | {"reason": f"its process ended with code {job.process.exitcode}"})
+        row = replace(lost, reason=f"its process ended with code {job.process.exitcode}")
     job.process.join(timeout=5)
     return row
 
@@ -178,13 +188,10 @@ def _examined(built: tiny.Tiny) -> dict[str, Any]:
     return {"blocks": tuple(blocks.values()), "reason": "; ".join(dict.fromkeys(reasons)) or None}
 
 
-def _rows():
-    if RESULTS.exists():
-        for line in RESULTS.read_text().splitlines():
-            row = json.loads(line)
-            yield Row(
-                **row | {"blocks": tuple(Block(**block) for block in row["blocks"]), "probes": tuple(row["probes"])}
-            )
+def _rows(path: Path) -> Iterator[Row]:
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        yield Row(**row | {"blocks": tuple(Block(**block) for block in row["blocks"]), "probes": tuple(row["probes"])})
 
 
 def _blocks(row: Row) -> str:
@@ -202,7 +209,8 @@ Written by `make sweep` ({rows[0].versions if rows else "nothing swept yet"}): e
 registers is built small with random weights, run on made-up inputs, and each of its attention blocks is taken apart
 and put together again. A block is exact when the parts rebuild its output.
 
-{len(rows)} model types: {exact} exact, {partly} partly exact, {bare} without attention that can be seen, {unbuilt} not built.
+{len(rows)} model types: {exact} exact, {partly} partly exact, {bare} without attention that can be seen,
+{unbuilt} not built.
 
 | type | model | exact blocks | status |
 |---|---|---|---|
@@ -221,7 +229,8 @@ def _version() -> str:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="model types, separated by commas")
-    parser.add_argument("--fresh", action="store_true", help="forget what build/sweep.jsonl holds")
+    parser.add_argument("--fresh", action="store_true", help="every type again; the newest line of a type counts")
+    parser.add_argument("--retry", action="store_true", help="also again the types that could not be built")
     parser.add_argument("--build-only", action="store_true", help="build and run, do not examine")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""normlens shows what attention in a Transformer really moves: α against ‖α·f(x)‖, exact, for any transformers model."""
+"""What attention in a Transformer really moves: α against ‖α·f(x)‖, exact, for any transformers model."""
 
 from normlens.errors import NormlensError as NormlensError
 from normlens.lens import Block as Block
@@ -6,7 +6,7 @@ from normlens.lens import Lens as Lens
 from normlens.lens import ReconstructionError as ReconstructionError
 from normlens.lens import Trace as Trace
 from normlens.lens import load as load
-from normlens.lens import read as open  # noqa: A004
+from normlens.lens import open as open
 from normlens.models import InputError as InputError
 from normlens.models import LoadError as LoadError
 from normlens.version import __version__ as __version__

@@ -80,6 +80,7 @@ REFUSED = {
     "a gate": (lambda m, c: m.out(merged(c) * torch.sigmoid(m.extra(TEXT))), "gate"),
     "a norm": (lambda m, c: m.out(functional.layer_norm(merged(c), (WIDTH,))), "layer_norm"),
     "two readers": (lambda m, c: m.out(merged(c)) + m.extra(merged(c)), "two matrices"),
+    "a sum in place": (lambda m, c: m.out(merged(c).add_(TEXT)), "a gate or a sum"),
     "no matrix": (lambda m, c: merged(c), "never reaches"),
     "mixed heads": (
         lambda m, c: m.out(merged(c).roll(1, -1)[:, :, : WIDTH - 1].repeat(1, 1, 2)[..., :WIDTH]),
@@ -137,6 +138,20 @@ def test_attention_read_by_hand_is_refused():
     weighted = Attention(lambda q, k, v: (alpha(q, k)[..., None] * v[:, :, None]).sum(-2))
     (block,) = examine(weighted.eval(), {"x": TEXT}).blocks
     assert "does not multiply the values" in block.reason
+
+
+def test_attention_without_a_softmax_is_not_passed_over():
+    class LinearAttention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+
+        def forward(self, x):
+            q, k, v = self.qkv(x).chunk(3, -1)
+            return functional.elu(q) @ (functional.elu(k).mT @ v)
+
+    (block,) = examine(Wrapped(LinearAttention()), {"x": TEXT}).blocks
+    assert block.reason == "no softmax was seen in this LinearAttention"
 
 
 @pytest.mark.parametrize("batch_first", [True, False])

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from normlens.capture.record import Attended, Refused
-from normlens.capture.run import call, run, visible_attention
+from normlens.capture.run import run, visible_attention
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 
@@ -54,7 +54,8 @@ class Examination:
 def examine(model: nn.Module, inputs: Mapping[str, Any]) -> Examination:
     """Run the probe untapped and tapped, rebuild every block, and say what holds."""
     blocks: list[ExaminedBlock] = []
-    with module_path(model) as here:
+    ran: dict[str, None] = {}
+    with module_path(model, ran) as here:
 
         def on_block(attended: Attended) -> None:
             error = rebuild_error(attended)
@@ -71,6 +72,7 @@ def examine(model: nn.Module, inputs: Mapping[str, Any]) -> Examination:
     untapped = _seeded(lambda: _plain(model, inputs))
     difference = relative_difference(tensors(tapped), tensors(untapped))
     blocks = _with_refused(blocks, refused)
+    blocks += _unseen(model, list(ran), [block.name for block in blocks])
     return Examination(tuple(blocks), difference, _reason(blocks, tensors(untapped), difference))
 
 
@@ -110,12 +112,12 @@ def tensors(output: Any) -> list[Tensor]:
 
 
 @contextmanager
-def module_path(model: nn.Module) -> Iterator[Callable[[], str]]:
-    """Keep track of the module now running, by hooks that are gone at the end."""
+def module_path(model: nn.Module, ran: dict[str, None]) -> Iterator[Callable[[], str]]:
+    """Keep track of the module now running, and of all that `ran`, by hooks that are gone at the end."""
     stack: list[str] = []
     handles = []
     for name, module in model.named_modules():
-        handles.append(module.register_forward_pre_hook(lambda *_, name=name: stack.append(name)))
+        handles.append(module.register_forward_pre_hook(lambda *_, name=name: _enter(name, stack, ran)))
         handles.append(module.register_forward_hook(lambda *_: stack.__delitem__(-1), always_call=True))
     try:
         yield lambda: stack[-1] if stack else ""
@@ -124,9 +126,14 @@ def module_path(model: nn.Module) -> Iterator[Callable[[], str]]:
             handle.remove()
 
 
+def _enter(name: str, stack: list[str], ran: dict[str, None]) -> None:
+    stack.append(name)
+    ran[name] = None
+
+
 def _plain(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
     with torch.no_grad(), visible_attention(model):
-        return call(model, inputs)
+        return model(**inputs)
 
 
 def _seeded(job: Callable[[], Any]) -> Any:
@@ -141,6 +148,24 @@ def _with_refused(blocks: list[ExaminedBlock], refused: list[Refused]) -> list[E
     lost = {r.order: ExaminedBlock(r.order, r.where, "", 0, 0, 0, float("nan"), r.reason) for r in refused}
     whole = {b.order: replace(b, reason=lost[b.order].reason) if b.order in lost else b for b in blocks}
     return sorted((lost | whole).values(), key=lambda block: block.order)
+
+
+def _unseen(model: nn.Module, ran: list[str], seen: list[str]) -> list[ExaminedBlock]:
+    """Modules that call themselves attention and ran, but showed no softmax of theirs: linear, hashed, Fourier ..."""
+    modules = dict(model.named_modules())
+    named = [name for name in ran if name and "attention" in type(modules[name]).__name__.lower()]
+    blind = [name for name in named if not any(_within(name, other) or _within(other, name) for other in seen if other)]
+    outermost = [name for name in blind if not any(_within(name, other) for other in blind if other != name)]
+    return [
+        ExaminedBlock(
+            1 << 30, name, "", 0, 0, 0, float("nan"), f"no softmax was seen in this {type(modules[name]).__name__}"
+        )
+        for name in outermost
+    ]
+
+
+def _within(inner: str, outer: str) -> bool:
+    return inner == outer or inner.startswith(outer + ".")
 
 
 def _reason(blocks: list[ExaminedBlock], outputs: list[Tensor], difference: float) -> str | None:

@@ -5,7 +5,6 @@ Room: one forward pass. No norms, no tokens.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -32,15 +31,8 @@ def run(
     """
     tap = Tap(parameter_names(model), on_block, where=where)
     with torch.no_grad(), visible_attention(model), torch.compiler.set_stance("force_eager"), tap:
-        output = call(model, inputs)
+        output = model(**inputs)
     return output, tap.refused()
-
-
-def call(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
-    """Call the model without a cache of past keys, which one pass does not need."""
-    accepted = inspect.signature(model.forward).parameters
-    extra = {"use_cache": False} if "use_cache" in accepted and "use_cache" not in inputs else {}
-    return model(**inputs, **extra)
 
 
 def parameter_names(model: nn.Module) -> dict[int, str]:

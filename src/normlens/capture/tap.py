@@ -149,6 +149,8 @@ class Tap(TorchFunctionMode):
         taken = [piece for piece in mark.pieces if piece.out]
         if taken:
             return self._fail(mark, f"its output is read by two matrices, '{taken[0].out}' and '{out}'")
+        if any(piece.product is None for piece in mark.pieces):
+            return None
         try:
             block = assemble(mark.pieces, mark.serial, projection, result, out=out)
         except LayoutError as error:

@@ -5,7 +5,7 @@ from normlens.lens.block import Layers as Layers
 from normlens.lens.doctor import Diagnosis as Diagnosis
 from normlens.lens.doctor import diagnose as diagnose
 from normlens.lens.doctor import tiny_subject as tiny_subject
-from normlens.lens.files import read as read
+from normlens.lens.files import open as open
 from normlens.lens.lens import Lens as Lens
 from normlens.lens.lens import PartlyExact as PartlyExact
 from normlens.lens.lens import ReconstructionError as ReconstructionError

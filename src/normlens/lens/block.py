@@ -22,7 +22,6 @@ FIELDS: tuple[Field, ...] = get_args(Field)
 DEFAULT: tuple[Field, ...] = ("weights", "transformed_norms", "weighted_norms", "summed_norms")
 TGT: dict[str, int] = {"weights": 2, "weighted_norms": 2, "summed_norms": 1, "head_outputs": 2}  # axis of the query
 SRC: dict[str, int] = {"weights": 3, "weighted_norms": 3, "summed_norms": 2, "transformed_norms": 2, "transformed": 2}
-HEAD = frozenset({"weights", "weighted_norms", "transformed_norms", "transformed", "head_outputs"})
 
 
 class NotKept(NormlensError, AttributeError):
@@ -106,14 +105,14 @@ class Block:
         return self.kept[name]
 
 
-class Layers(Sequence[Block]):
-    """The blocks of one kind, by layer number. Layers that were not kept are named when asked for."""
+class Layers:
+    """The blocks of one kind, by layer number, negative ones from the end; iterating gives those that were kept."""
 
     def __init__(self, kind: str, blocks: Sequence[Block], wires: Sequence[Wire]) -> None:
         self.kind, self.wires = kind, tuple(wires)
         self.blocks = {block.layer: block for block in blocks}
 
-    def __getitem__(self, layer: int) -> Block:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __getitem__(self, layer: int) -> Block:
         number = layer + self.depth if layer < 0 else layer
         if number in self.blocks:
             return self.blocks[number]

@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import transformers
-
 from normlens import tiny
 from normlens.capture import examine
 from normlens.errors import NormlensError
 from normlens.lens.probe import probe_inputs
 from normlens.lens.wiring import Wire, wire
-from normlens.models import Subject
+from normlens.models import Subject, configuration
 
 
 class NoProbe(NormlensError):
@@ -77,6 +75,5 @@ def tiny_subject(name: str, *, revision: str | None = None, trust_remote_code: b
     if name in tiny.model_types():
         built = tiny.build(name)
     else:
-        config = transformers.AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=trust_remote_code)
-        built = tiny.build_from(tiny.shrink(config))
+        built = tiny.build_from(configuration(name, revision=revision, trust_remote_code=trust_remote_code))
     return Subject(built.model, None, f"{name} (small, random weights)", "random")

@@ -45,7 +45,7 @@ def save(trace: Trace, path: Path) -> Path:
     return path
 
 
-def read(path: Path) -> Trace:
+def open(path: str | Path) -> Trace:
     """Read a trace that `save` wrote as .safetensors."""
     from normlens.lens.trace import Trace
 

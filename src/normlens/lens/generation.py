@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normlens.models import InputError, Subject, encode
+from normlens.models import Encoded, InputError, Subject, encode, longest
 
 
 def generate(subject: Subject, prompt: Any, **options: Any) -> list[list[int]]:
@@ -35,6 +35,16 @@ def generate(subject: Subject, prompt: Any, **options: Any) -> list[list[int]]:
             for name, value in encoded.inputs.items()
             if isinstance(value, Tensor)
         }
+        room = (
+            {} if {"max_new_tokens", "max_length"} & set(options) else {"max_new_tokens": _room(subject, encoded, row)}
+        )
         with torch.no_grad():
-            written.append(model.generate(**inputs, **options)[0].tolist())
+            written.append(model.generate(**inputs, **room, **options)[0].tolist())
     return written
+
+
+def _room(subject: Subject, encoded: Encoded, row: int) -> int:
+    """How long a text may get when nobody said: twice the prompt and some, within the model's positions."""
+    wanted = 2 * len(encoded.sides[row].tokens) + 20
+    limit = longest(subject)
+    return wanted if limit is None else max(1, min(wanted, limit - 1))

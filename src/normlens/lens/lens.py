@@ -232,8 +232,9 @@ class Lens:
             )
         chosen = _numbers(heads, "head", count)
         kept = measure(attended, fields, chosen)
-        tgt, src = SIDES[wire.kind]
-        masks = {"text": encoded.kept, "source": encoded.kept, "target": encoded.targets_kept}
+        one_sided = wire.kind == "cross" and not self.subject.is_seq2seq
+        tgt, src = ("text", "other") if one_sided else SIDES[wire.kind]
+        masks = {"text": encoded.kept, "source": encoded.kept, "target": encoded.targets_kept, "other": None}
         return Block(
             kind=wire.kind,
             layer=wire.layer,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from normlens import decompose
 from normlens.capture import Attended
-from normlens.lens.block import HEAD, SRC, TGT
+from normlens.lens.block import SRC, TGT
 
 DIRECTIONS = 2  # how many random directions the parts are added up along in every pass
 
@@ -67,17 +67,13 @@ def without_padding(
         there = real.gather(1, order)
         for name, tensor in moved.items():
             axis = axes.get(name)
-            if axis is None or tensor.shape[axis] != real.shape[1]:
+            if axis is None or (len(tensor), tensor.shape[axis]) != real.shape:
                 continue
             shape = [len(real) if i == 0 else real.shape[1] if i == axis else 1 for i in range(tensor.ndim)]
             if not in_place:
                 tensor = tensor.gather(axis, order.view(shape).expand(tensor.shape))
             moved[name] = tensor * there.view(shape)
     return moved
-
-
-def has_heads(field: str) -> bool:
-    return field in HEAD
 
 
 def _at_least_single(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from normlens.capture.run import call
 from normlens.models import Subject
 from normlens.tiny.inputs import candidates
 
@@ -20,7 +19,7 @@ def probe_inputs(subject: Subject) -> dict[str, Any] | None:
         moved = {name: _to(value, subject) for name, value in inputs.items()}
         try:
             with torch.no_grad():
-                call(subject.model, moved)
+                subject.model(**moved)
         except Exception:  # whatever a model raises for inputs it does not take: the next candidate is tried
             continue
         return moved

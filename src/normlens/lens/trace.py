@@ -107,12 +107,14 @@ class Trace:
         for block in one.blocks:
             if not {"weights", "transformed_norms", "summed_norms"} <= set(block.kept):
                 continue
-            tgt, src = block.weights.shape[2:]
-            if (len(sides[block.tgt].tokens), len(sides[block.src].tokens)) != (tgt, src) or len(block.weights) != 1:
+            known = tuple(len(sides[name].tokens) if name in sides else 0 for name in (block.tgt, block.src))
+            if known != block.weights.shape[2:] or len(block.weights) != 1:
                 continue
-            arrays = [block.kept[f][0].cpu().numpy() for f in ("weights", "transformed_norms", "summed_norms")]
+            weights, norms, summed = (
+                block.kept[field][0].float().cpu().numpy() for field in ("weights", "transformed_norms", "summed_norms")
+            )
             at = names.index(block.tgt), names.index(block.src)
-            panels.append(views.Panel(block.label, block.kind, *at, *arrays, block.error))
+            panels.append(views.Panel(block.label, block.kind, *at, weights, norms, summed, block.error))
         if not panels:
             raise NothingToShow(
                 "No block of this trace can be drawn.\n"
@@ -126,7 +128,14 @@ class Trace:
     def show(self, *, layer: int | None = None, head: int | None = None, color: bool = False, width: int = 100) -> str:
         """The text heat map and the table of the first sequence, for a terminal."""
         figure = self.figure()
-        panel = len(figure.panels) // 2 if layer is None else layer
+        kind = "cross" if any(panel.kind == "cross" for panel in figure.panels) else figure.panels[0].kind
+        at = {panel.name: index for index, panel in enumerate(figure.panels) if panel.kind == kind}
+        chosen = list(at)[len(at) // 2] if layer is None else f"L{layer}"
+        if chosen not in at:
+            raise NothingToShow(
+                f"There is no {kind}-attention layer {layer}; there are {', '.join(at)}, counted from 0."
+            )
+        panel = at[chosen]
         maps = [
             views.heatmap(figure, panel=panel, head=head, measure=measure, color=color, width=width)
             for measure in ("weights", "summed_norms" if head is None else "weighted_norms")

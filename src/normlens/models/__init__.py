@@ -5,8 +5,10 @@ from normlens.models.encode import Encoded as Encoded
 from normlens.models.encode import InputError as InputError
 from normlens.models.encode import encode as encode
 from normlens.models.encode import encode_both as encode_both
+from normlens.models.encode import longest as longest
 from normlens.models.load import LoadError as LoadError
 from normlens.models.load import Subject as Subject
+from normlens.models.load import configuration as configuration
 from normlens.models.load import subject as subject
 from normlens.models.sides import Side as Side
 from normlens.models.sides import positions as positions

@@ -67,8 +67,8 @@ def subject(
     folder = default_folder() if source is None else source
     name = "all-MiniLM-L6-v2" if source is None else str(source)
     options = {"revision": revision, "trust_remote_code": trust_remote_code}
+    config = configuration(folder, **options)
     try:
-        config = transformers.AutoConfig.from_pretrained(folder, **options)
         with _quiet():
             model = _model_class(config).from_pretrained(
                 folder,
@@ -85,6 +85,14 @@ def subject(
         model.to(device)  # pyright: ignore[reportArgumentType]
     commit = getattr(config, "_commit_hash", None)
     return _checked(Subject(model.eval(), tokenizer, name, commit[:8] if commit else digest(model)))
+
+
+def configuration(source: str | Path, **options: Any) -> Any:
+    """The configuration of a model on the hub or in a folder, without its weights."""
+    try:
+        return transformers.AutoConfig.from_pretrained(source, **options)
+    except (OSError, ValueError, KeyError) as error:
+        raise LoadError(_explained(source, error)) from error
 
 
 def digest(model: nn.Module) -> str:
@@ -143,9 +151,11 @@ def _tokenizer(folder: str | Path, config: Any, options: dict[str, Any]) -> Any 
     for auto in (transformers.AutoTokenizer, transformers.AutoProcessor, transformers.AutoImageProcessor):
         try:
             with _quiet():
-                return auto.from_pretrained(folder, **options)
+                found = auto.from_pretrained(folder, **options)
         except (OSError, ValueError, KeyError, ImportError, TypeError, AttributeError):
             continue
+        if not (hasattr(found, "all_special_ids") and len(found) <= len(found.all_special_ids)):  # made of nothing
+            return found
     return None
 
 

@@ -19,6 +19,8 @@ def mismatch(model: nn.Module, tokenizer: Any | None) -> str | None:
     id the model knows must be a token.
     """
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+    if tokenizer is None:
+        return None
     size, rows = getattr(tokenizer, "vocab_size", None), _rows(model)
     if not isinstance(size, int) or rows is None:
         return None

@@ -23,8 +23,8 @@ from normlens.tiny.shrink import LADDER, shrink
 from normlens.tiny.special import DEFAULTS
 from normlens.tiny.weights import redraw
 
-_MOST_PARAMETERS = 300_000_000
-_MOST_SECONDS = 60.0
+_MOST_PARAMETERS = 400_000_000
+_MOST_SECONDS, _MOST_SECONDS_PER_PART = 60.0, 10.0
 
 
 class TinyError(NormlensError):
@@ -62,11 +62,14 @@ def build(model_type: str, *, seed: int = 0) -> Tiny:
         found = model_class(config)
     except ImportError as error:
         raise TinyError(_one_line(error)) from error
-    if found is None:
+    try:
+        if found is None:
+            raise TinyError("no model class is written for its configuration")
+        return build_from(config, seed=seed, model_class=found)
+    except TinyError:
         for whole in composites(model_type):
             return build(whole, seed=seed)
-        raise TinyError("no model class is written for its configuration")
-    return build_from(config, seed=seed, model_class=found)
+        raise
 
 
 def build_from(config: PretrainedConfig, *, seed: int = 0, model_class: type[PreTrainedModel] | None = None) -> Tiny:
@@ -81,7 +84,7 @@ def build_from(config: PretrainedConfig, *, seed: int = 0, model_class: type[Pre
         except Exception as error:
             reasons.append(f"cannot be constructed small: {_one_line(error)}")
             continue
-        probe, reason = _accepted(model, seed)
+        probe, reason = _accepted(model, seed, deadline)
         if probe is not None:
             return Tiny(model, (probe, *_further(model, probe, seed)), rung.name)
         reasons.append(reason)
@@ -114,9 +117,11 @@ def _constructed(kind: type[PreTrainedModel], config: PretrainedConfig, seed: in
     return model
 
 
-def _accepted(model: PreTrainedModel, seed: int) -> tuple[Probe | None, str]:
+def _accepted(model: PreTrainedModel, seed: int, deadline: float) -> tuple[Probe | None, str]:
     reasons: list[str] = []
     for inputs in candidates(model, seed=seed):
+        if time.monotonic() > deadline:
+            break
         try:
             with _quiet(seed):
                 output = model(**inputs)
@@ -141,7 +146,7 @@ def _further(model: PreTrainedModel, probe: Probe | None, seed: int) -> Iterator
     for path in parts:
         part = model.get_submodule(path)
         if isinstance(part, PreTrainedModel):
-            found, _ = _accepted(part, seed)
+            found, _ = _accepted(part, seed, time.monotonic() + _MOST_SECONDS_PER_PART)
             if found is not None:
                 yield Probe(path, found.inputs)
 

@@ -16,7 +16,7 @@ from typing import Any
 import transformers
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.models.auto import modeling_auto
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES, model_type_to_module_name
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING, model_type_to_module_name
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from normlens.tiny.special import CLASSES
@@ -24,7 +24,7 @@ from normlens.tiny.special import CLASSES
 
 def model_types() -> tuple[str, ...]:
     """Every model type this version of transformers registers."""
-    return tuple(CONFIG_MAPPING_NAMES)
+    return tuple(CONFIG_MAPPING)
 
 
 def config_class(model_type: str) -> type[PretrainedConfig]:
@@ -56,7 +56,7 @@ def modelling_module(config: PretrainedConfig) -> ModuleType:
 def composites(model_type: str) -> Iterator[str]:
     """Model types whose configuration holds `model_type` as a part, from the same family."""
     wanted, family = CONFIG_MAPPING[model_type], model_type_to_module_name(model_type)
-    for other in CONFIG_MAPPING_NAMES:
+    for other in CONFIG_MAPPING:
         if other != model_type and model_type_to_module_name(other) == family:
             parts: dict[str, Any] = getattr(CONFIG_MAPPING[other], "sub_configs", None) or {}
             if wanted in parts.values():

@@ -30,9 +30,11 @@ _ROUTED = re.compile(r"^(num_experts_per_tok(en)?|moe_k|moe_topk|top_k_experts)$
 _INNER = re.compile(
     r"intermediate|ffn|feed_?forward|^d_ff$|^dff$|^dim_ff$|n_inner|d_inner|mlp_dim|linear_units|^hidden_dim$"
 )
-_WIDE = re.compile(r"(size|dim|dims|width|units|d_model|n_embd|d_latents|features|_channels|ple_embed_dim|size_mlp)$")
+_WIDE = re.compile(
+    r"(size|dim|dims|width|units|d_model|n_embd|d_latents|features|_channels|ple_embed_dim|size_mlp|hidden_size_global)$"
+)
 _NARROW = re.compile(
-    r"image_size|img_size|patch_size|kernel|vocab|window|chunk|batch|merge|block_size|context|position|crop|codebook|group"
+    r"patch_embed_hidden_size|image_size|img_size|patch_size|kernel|vocab|window|chunk|batch|merge|block_size|context|position|crop|codebook|group"
     r"|pool|frame|spec_size|tile|stride|sampl|resolution|input_size|ngram|num_channels|in_channels|audio_channels|input_feat"
     r"|roi|mask_size|resample|coordinate|shape_size|embedding_size$(?<!input_embedding_size)(?<!^embedding_size)|squeeze|cache|keep_|act_dim|state_dim|action_dim"
     r"|label_|hash|max_|parallel|chain|crop|mel_dim|feature_projection_input_dim|^input_dim|query_dim|pos_dim|output_dim$(?<!projector_output_dim)(?<!vision_output_dim)|top_"

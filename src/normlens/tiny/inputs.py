@@ -64,7 +64,12 @@ def _candidates(model: PreTrainedModel, setting: Setting) -> Iterator[dict[str, 
     for video, audio in product(videos, audios):
         yield rest | video | audio
     yield rest | target
-    yield rest | {name: setting.normal(BATCH, 8, setting.first_width) for name in _VECTORS & setting.required}
+    for shape in ((BATCH, 8, setting.first_width), (BATCH, setting.first_width, 8)):
+        yield rest | {name: setting.normal(*shape) for name in _VECTORS & setting.required}
+    if words and "inputs_embeds" in names:
+        width = setting.number("hidden_size", "d_model", within=("text",), default=setting.first_width)
+        vectors = setting.normal(*words["input_ids"].shape, width)
+        yield {name: value for name, value in words.items() if name != "input_ids"} | {"inputs_embeds": vectors}
 
 
 def _together(images: list[Media], audios: list[Media]) -> Iterator[tuple[Media, Media]]:

@@ -32,7 +32,7 @@ def image_variants(setting: Setting) -> Iterator[Media]:
     if setting.has("pixel_position_ids", "image_position_ids"):
         yield _placed(setting)
     name = next((name for name in _PICTURES if setting.has(name)), None)
-    if name is None and "hidden_states" in setting.required and setting.find("patch_size") is not None:
+    if name is None and "hidden_states" in setting.required and setting.sees:
         name = "hidden_states"
     if name is None:
         return
@@ -88,6 +88,9 @@ def audio_variants(setting: Setting) -> Iterator[Media]:
                 yield from _masked(setting, sound, frames)
                 yield sound
         yield {name: setting.normal(BATCH, 1, 64, bins)}
+        if setting.has("input_values"):
+            for wave, width in product(((BATCH, 1, 4000), (BATCH, 4000)), (setting.first_width, bins)):
+                yield {"input_values": setting.normal(*wave), name: setting.normal(BATCH, 13, width)}
     if setting.has("input_values"):
         yield from _waves(setting)
 

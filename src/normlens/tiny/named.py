@@ -41,6 +41,9 @@ def _for(*types: str) -> Callable[[Setting], bool]:
     return lambda setting: setting.config.model_type in types
 
 
+_CROSS = _for("t5gemma2_decoder")  # cross-attends without a configuration field to say so
+
+
 def _vectors(*fields: str, steps: int = _STEPS) -> Callable[[Setting], Tensor]:
     return lambda setting: setting.normal(BATCH, steps, setting.number(*fields, "hidden_size", "d_model", default=64))
 
@@ -87,7 +90,11 @@ _NAMED: dict[str, Named] = {
     "inputs_embeds": Named(_vectors("hidden_size")),
     "hidden_states": Named(_vectors("hidden_size", "embed_dim")),
     "query_embeds": Named(_vectors("hidden_size"), _always),
-    "encoder_hidden_states": Named(_vectors("encoder_hidden_size", steps=5), lambda s: s.has("query_embeds")),
+    "encoder_hidden_states": Named(
+        _vectors("encoder_hidden_size", steps=5), lambda s: s.has("query_embeds") or _CROSS(s)
+    ),
+    "inputs": Named(_vectors("d_model")),
+    "audio_input_ids": Named(lambda s: s.integers(0, 200, BATCH, _STEPS, s.number("n_mel_bins", default=80))),
     "context": Named(_vectors("hidden_size", "text_hidden_size")),
     "context_hidden_states": Named(_vectors("hidden_size")),
     "noise_embeds": Named(_vectors("hidden_size")),

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 
 def unreached(model: PreTrainedModel, inputs: dict[str, Any] | None) -> Iterator[str]:
-    """Paths of the outermost sub-models whose attention modules all stay idle on these inputs (None: not run at all)."""
+    """Paths of the outermost sub-models whose attention stays idle on these inputs (None: not run at all)."""
     seen: set[str] = set()
     watched = [path for path, module in model.named_modules() if _attends(module)]
     handles = [

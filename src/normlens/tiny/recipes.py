@@ -40,7 +40,7 @@ def _heard(setting: Setting) -> dict[str, Any]:
 
 
 def _deep(setting: Setting) -> dict[str, Any]:
-    """Moshi's depth decoder steps over codebooks, each with its own embedding, from the last state of the big decoder."""
+    """Moshi's depth decoder steps over codebooks, starting from the last state of the big decoder."""
     steps = setting.number("num_codebooks", default=8)
     state = setting.normal(BATCH, 1, setting.number("input_size", default=64))
     return {"input_ids": setting.integers(0, 200, BATCH, steps), "last_hidden_state": state}
@@ -124,6 +124,43 @@ def _prompted(setting: Setting) -> dict[str, Any]:
     return {name: setting.normal(*shape) for name in ("pixel_values", "prompt_pixel_values", "prompt_masks")}
 
 
+def _spoken(setting: Setting) -> dict[str, Any]:
+    """SpeechT5 is text in, spectrogram out."""
+    words = {"input_ids": ids(setting, LENGTHS), "attention_mask": mask(LENGTHS)}
+    return words | {"decoder_input_values": setting.normal(BATCH, 10, setting.number("num_mel_bins", default=80))}
+
+
+def _masked_sound(setting: Setting) -> dict[str, Any]:
+    """Phi-4's audio tower calls its frames hidden states and requires a mask."""
+    frames = setting.normal(BATCH, 64, setting.number("input_size", default=80))
+    return {"hidden_states": frames, "mask": mask((64, 48)).bool()}
+
+
+def _in_step(setting: Setting) -> dict[str, Any]:
+    """Voxtral adds one frame of sound to each token, so there are as many."""
+    bins = setting.number("num_mel_bins", within=("audio",), default=128)
+    return {"input_ids": ids(setting, (8, 8)), "input_features": setting.normal(BATCH, bins, 64)}
+
+
+def _filmed(setting: Setting) -> dict[str, Any]:
+    """X-CLIP's tower finds the frames of a film in the batch axis."""
+    size = setting.number("image_size", default=128)
+    return {"pixel_values": setting.normal(BATCH * setting.number("num_frames", default=8), 3, size, size)}
+
+
+def _denoised(setting: Setting) -> dict[str, Any]:
+    """The flow-matching decoder takes a noisy spectrogram, a speaker, codes at half the rate, and a time."""
+    bins = setting.number("mel_dim", default=80)
+    return {
+        "hidden_states": setting.normal(BATCH, 8, bins),
+        "condition_vector": setting.normal(BATCH, 8, bins),
+        "speaker_embedding": setting.normal(BATCH, 8, setting.number("enc_emb_dim", default=192)),
+        "quantized_code": setting.integers(0, 200, BATCH, 4),
+        "time_step": torch.tensor(0.5),
+        "apply_cfg": False,
+    }
+
+
 _RECIPES: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "musicgen_decoder": _coded,
     "musicgen_melody_decoder": _coded,
@@ -141,4 +178,9 @@ _RECIPES: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "qwen3_omni_moe_audio_encoder": _packed_sound,
     "idefics2_perceiver": _resampled,
     "seggpt": _prompted,
+    "speecht5": _spoken,
+    "phi4_multimodal_audio": _masked_sound,
+    "voxtral_realtime": _in_step,
+    "xclip_vision_model": _filmed,
+    "qwen2_5_omni_dit": _denoised,
 }

@@ -25,6 +25,7 @@ class Setting:
     vocabulary: int | None  # rows of the input embedding, where there is one
     generator: torch.Generator
     first_width: int = 64  # what the first linear or 1-d convolution of the model takes
+    sees: bool = False  # whether the first layer of the model is a 2-d convolution
 
     @staticmethod
     def of(model: PreTrainedModel, *, seed: int) -> "Setting":
@@ -40,6 +41,7 @@ class Setting:
             vocabulary=_vocabulary(model),
             generator=torch.Generator().manual_seed(seed),
             first_width=_first_width(model),
+            sees=_sees(model),
         )
 
     def has(self, *names: str) -> bool:
@@ -89,6 +91,12 @@ def _first_width(model: PreTrainedModel) -> int:
         if isinstance(module, nn.Conv1d):
             return module.in_channels
     return 64
+
+
+def _sees(model: PreTrainedModel) -> bool:
+    kinds = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding)
+    first = next((module for module in model.modules() if isinstance(module, kinds)), None)
+    return isinstance(first, nn.Conv2d)
 
 
 def _vocabulary(model: PreTrainedModel) -> int | None:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from transformers import PretrainedConfig, ResNetConfig
-from transformers.utils import is_timm_available
+from transformers.utils.import_utils import is_timm_available
 
 from normlens.tiny.fields import Scale, known, sections, shrunk_field, shrunk_ids
 from normlens.tiny.layers import Cut
-from normlens.tiny.special import KEPT, MISSING, OVERRIDES
+from normlens.tiny.special import KEPT, MISSING, OVERRIDES, SECTIONS
 
 VOCABULARY = 256
 
@@ -91,7 +91,7 @@ def _without_timm(config: PretrainedConfig) -> PretrainedConfig:
     """A ResNet in place of a backbone from the timm library, when that library is absent."""
     if config.model_type != "timm_backbone" or is_timm_available():
         return config
-    return ResNetConfig(out_indices=list(getattr(config, "out_indices", None) or [4]))
+    return ResNetConfig.from_dict({"out_indices": list(getattr(config, "out_indices", None) or [4])})
 
 
 def _completed(config: PretrainedConfig) -> PretrainedConfig:
@@ -130,6 +130,8 @@ def _products(config: PretrainedConfig, given: dict[str, Any]) -> dict[str, Any]
             inner = expand * after["hidden_size"]
             return {width: inner // after[heads]} | ({"mamba_d_ssm": inner} if "mamba_d_ssm" in after else {})
     hidden = after.get("hidden_size", 0)
+    if vars(config).get("attention_hidden_size") == 2 * vars(config).get("hidden_size", 0):
+        return {"attention_hidden_size": 2 * hidden, "attention_head_dim": 2 * hidden // after["num_attention_heads"]}
     if "axial_pos_embds_dim" in after:
         return {"axial_pos_embds_dim": (hidden // 4, hidden - hidden // 4)}
     if "coordinate_size" in after and "shape_size" in after:
@@ -141,7 +143,8 @@ def _rotary(config: PretrainedConfig, given: dict[str, Any], scale: Scale) -> di
     parameters = (vars(config) | given).get("rope_parameters")
     if parameters and all(isinstance(value, dict) for value in parameters.values()):
         return {}
-    if "mrope_section" not in getattr(type(config), "ignore_keys_at_rope_validation", ()):
+    known_sections = "mrope_section" in getattr(type(config), "ignore_keys_at_rope_validation", ())
+    if not known_sections and config.model_type not in SECTIONS:
         return {}
     if not isinstance(parameters, dict) or "mrope_section" in parameters:
         return {}
