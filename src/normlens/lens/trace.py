@@ -130,7 +130,7 @@ class Trace:
         figure = self.figure()
         kind = "cross" if any(panel.kind == "cross" for panel in figure.panels) else figure.panels[0].kind
         at = {panel.name: index for index, panel in enumerate(figure.panels) if panel.kind == kind}
-        chosen = list(at)[len(at) // 2] if layer is None else f"L{layer}"
+        chosen = list(at)[(len(at) - 1) // 2] if layer is None else f"L{layer}"
         if chosen not in at:
             raise NothingToShow(
                 f"There is no {kind}-attention layer {layer}; there are {', '.join(at)}, counted from 0."

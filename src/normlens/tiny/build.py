@@ -4,6 +4,7 @@ Room: tiny models. Construction and one plain forward pass are the proof that a 
 """
 
 import inspect
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -183,4 +184,8 @@ def _quiet(seed: int) -> Iterator[None]:
 def _one_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = " ".join(lines)[:200] if lines else ""
+    if isinstance(error, ImportError) and (
+        found := re.search(r"requires the (\S+) library|No module named '([^']+)'", text)
+    ):
+        return f"needs the {found[1] or found[2]} library, which is not installed"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

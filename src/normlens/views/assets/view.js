@@ -16,7 +16,8 @@ function start() {
   const figure = readFigure(JSON.parse(find("#data").textContent)), kinds = [...new Set(figure.panels.map(({ kind }) => kind))];
   const form = find("#controls"), maps = find("#maps"), [leftBox, rightBox] = maps.querySelectorAll("figure");
   const anySpecial = figure.sides.some(({ special }) => special.some(Boolean));
-  const state = { panel: 0, head: null, measure: "summed", hide: false, pin: null, row: null, column: null };
+  const opening = figure.panels.map((_, i) => i).filter((i) => figure.panels[i].kind === kinds[0]);
+  const state = { panel: opening[(opening.length - 1) >> 1], head: null, measure: "summed", hide: false, pin: null, row: null, column: null };
   let sync = [], shown = null;
 
   const panel = () => figure.panels[state.panel];
