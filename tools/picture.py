@@ -1,6 +1,6 @@
 """Take the picture at the top of the README: the saved view, in a real browser.
 
-    python tools/picture.py docs/images/view.png
+python tools/picture.py docs/images/view.png
 """
 
 import sys

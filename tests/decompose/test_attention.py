@@ -85,9 +85,9 @@ def test_the_parts_add_up_to_the_whole_along_any_direction(seed):
     weights, values, out_weight = random_block(2, 3, 4, 5, seed=seed)
     bias = torch.randn(11, generator=torch.Generator().manual_seed(seed))
     whole = materialised(weights, values, out_weight).sum(dim=(1, 3)) + bias
-    directions = torch.randn(11, 2, generator=torch.Generator().manual_seed(seed + 1))
-    along = decompose.rebuilt_along(directions, weights, values, out_weight, bias)
-    torch.testing.assert_close(along.double(), whole @ directions.double(), rtol=1e-4, atol=1e-4)
+    direction = torch.randn(11, generator=torch.Generator().manual_seed(seed + 1))
+    along = decompose.rebuilt_along(direction, weights, values, out_weight, bias)
+    torch.testing.assert_close(along.double(), whole @ direction.double(), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 10_000])

@@ -5,7 +5,7 @@ Room: shapes and letters. Nothing here runs a model or remembers anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +23,14 @@ class Product:
     weights: Float[Tensor, "lead tgt src"]
     values: Float[Tensor, "lead src head_dim"]
     arrange: Callable[[Tensor], Tensor]  # (lead, tgt, head_dim) to the shape the model got
+    form: Hashable  # products of equal form and shape are arranged alike
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
     """A product with an output matrix: the input as rows, the matrix, and the result as rows."""
 
+    form: Hashable  # projections of equal form read their input alike
     matrix: Tensor  # the tensor the model passed, to find its name
     weight: Float[Tensor, "channel model"]
     bias: Float[Tensor, " model"] | None
@@ -45,8 +47,8 @@ def as_product(name: str, args: tuple[Any, ...], weights_at: int) -> Product | N
     if left.ndim < 2 or right.ndim < 2:
         return None
     if weights_at == 0:
-        return _batched(left, right, lambda context: context)
-    return _batched(right.mT, left.mT, lambda context: context.mT)
+        return _batched(left, right, lambda context: context, "weights first")
+    return _batched(right.mT, left.mT, lambda context: context.mT, "values first")
 
 
 def as_projection(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Projection | None:
@@ -54,11 +56,11 @@ def as_projection(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> P
     if name == "linear":
         matrix = args[1] if len(args) > 1 else kwargs["weight"]
         bias = args[2] if len(args) > 2 else kwargs.get("bias")
-        return Projection(matrix, matrix.mT, bias, _rows, _rows)
+        return Projection("rows", matrix, matrix.mT, bias, _rows, _rows)
     if name == "addmm" and not kwargs:
-        return Projection(args[2], args[2], args[0], _rows, _rows)
+        return Projection("rows", args[2], args[2], args[0], _rows, _rows)
     if name in ("matmul", "__matmul__") and args[1].ndim == 2:
-        return Projection(args[1], args[1], None, _rows, _rows)
+        return Projection("rows", args[1], args[1], None, _rows, _rows)
     if name in ("conv1d", "conv2d"):
         return _pointwise(args, kwargs)
     if name == "einsum":
@@ -70,12 +72,13 @@ def _rows(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1, tensor.shape[-1])
 
 
-def _batched(weights: Tensor, values: Tensor, arrange: Callable[[Tensor], Tensor]) -> Product:
+def _batched(weights: Tensor, values: Tensor, arrange: Callable[[Tensor], Tensor], order: str) -> Product:
     lead = torch.broadcast_shapes(weights.shape[:-2], values.shape[:-2])
     return Product(
         weights=weights.expand(*lead, *weights.shape[-2:]).reshape(-1, *weights.shape[-2:]),
         values=values.expand(*lead, *values.shape[-2:]).reshape(-1, *values.shape[-2:]),
         arrange=lambda context: arrange(context.view(*lead, *context.shape[-2:])),
+        form=(order, tuple(lead)),
     )
 
 
@@ -87,7 +90,7 @@ def _pointwise(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Projection | No
     if any(size != 1 for size in matrix.shape[2:]) or any(size != 1 for size in _flat(call.get("stride", 1))):
         return None
     weight = torch.block_diag(*matrix.flatten(1).chunk(groups)).mT
-    return Projection(matrix, weight, call.get("bias"), _channels_last, _channels_last)
+    return Projection("channels", matrix, weight, call.get("bias"), _channels_last, _channels_last)
 
 
 def _channels_last(tensor: Tensor) -> Tensor:
@@ -138,6 +141,7 @@ def _einsum_product(equation: str, operands: list[Tensor], weights_at: int) -> P
         if lead
         else values.permute([narrow.index(x) for x in src + dim])[None],
         arrange=arrange,
+        form=(equation, weights_at, tuple(sizes.items())),
     )
 
 
@@ -159,4 +163,4 @@ def _einsum_projection(equation: str, operands: list[Tensor]) -> Projection | No
         return tensor.permute([out.index(x) for x in kept + model]).flatten(len(kept)).flatten(0, -2)
 
     weight = operands[1].permute([right.index(x) for x in channel + model]).flatten(0, len(channel) - 1).flatten(1)
-    return Projection(operands[1], weight, None, rows, out_rows)
+    return Projection(equation, operands[1], weight, None, rows, out_rows)

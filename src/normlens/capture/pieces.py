@@ -28,57 +28,68 @@ class Piece:
     fate: str | None = None  # what happened to it instead
 
 
-def assemble(
-    pieces: tuple[Piece, ...], serial: Tensor, projection: Projection, result: Tensor, *, out: str
-) -> Attended:
-    """The block whose output matrix just read `serial`. Windows cut out of one sequence come back as one block."""
-    rows, out_rows = projection.rows(serial), projection.out_rows(result)
+def layouts_of(pieces: tuple[Piece, ...], serial: Tensor, projection: Projection) -> tuple[Layout, ...]:
+    """Where each product lies in what an output matrix reads, off the serial numbers that arrived there."""
+    rows = projection.rows(serial)
     if bool((rows < 0).any()):
         raise LayoutError("rows that no attention computed are mixed into its output")
-    parts = [_part(piece, rows) for piece in pieces]
-    channels = parts[0][0].channels
-    if any(not torch.equal(layout.channels, channels) for layout, _, _ in parts):
+    layouts = tuple(_layout(piece, rows) for piece in pieces)
+    if any(not torch.equal(layout.channels, layouts[0].channels) for layout in layouts):
         raise LayoutError("outputs of several attentions stand side by side in one row")
-    output = torch.cat([out_rows[layout.rows] for layout, _, _ in parts], dim=1) if len(parts) > 1 else None
-    layout, weights, values = parts[0]
-    if output is not None:
-        weights, values = _joined([w for _, w, _ in parts], [v for _, _, v in parts])
+    return layouts
+
+
+def assemble(
+    pieces: tuple[Piece, ...], layouts: tuple[Layout, ...], projection: Projection, result: Tensor, *, out: str
+) -> Attended:
+    """The block whose output matrix just ran. Windows cut out of one sequence come back as one block."""
+    rows, channels = projection.out_rows(result), layouts[0].channels
+    parts = [_part(piece, layout) for piece, layout in zip(pieces, layouts, strict=True)]
+    outputs = [_pick(rows, layout.rows) for layout in layouts]
+    weights, values = parts[0] if len(parts) == 1 else _joined(*zip(*parts, strict=True))
     return Attended(
         order=pieces[0].order,
         where=pieces[0].where,
         out=out,
         weights=weights,
         values=values,
-        out_weight=_pick(projection.weight, channels.flatten()).unflatten(0, channels.shape),
+        out_weight=_pick(projection.weight, channels),
         out_bias=projection.bias,
-        output=_pick(out_rows, layout.rows.flatten()).unflatten(0, layout.rows.shape) if output is None else output,
+        output=outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1),
     )
 
 
-def _part(piece: Piece, rows: Tensor) -> tuple[Layout, Tensor, Tensor]:
+def _layout(piece: Piece, rows: Tensor) -> Layout:
     assert piece.product is not None
-    weights, values = piece.product.weights, piece.product.values
-    mine = (rows[:, 0] >= piece.start) & (rows[:, 0] < piece.start + piece.size)
-    index = mine.nonzero().squeeze(1)
-    if not len(index):
+    tgt, head_dim = piece.product.weights.shape[1], piece.product.values.shape[2]
+    mine = ((rows[:, 0] >= piece.start) & (rows[:, 0] < piece.start + piece.size)).nonzero().squeeze(1)
+    if not len(mine):
         raise LayoutError("part of its output never reaches the output matrix")
-    layout = read_layout(rows[index], start=piece.start, tgt=weights.shape[1], head_dim=values.shape[2])
-    layout = Layout(layout.lead, index[layout.rows], layout.tgt, layout.channels)
-    lead = layout.lead.flatten()
-    picked = _pick(weights, lead).unflatten(0, layout.lead.shape)
-    if layout.tgt.shape[1] != weights.shape[1] or bool((layout.tgt != torch.arange(weights.shape[1])).any()):
-        picked = picked.gather(2, layout.tgt[:, None, :, None].expand(-1, picked.shape[1], -1, picked.shape[3]))
-    return layout, picked, _pick(values, lead).unflatten(0, layout.lead.shape)
+    layout = read_layout(rows[mine], start=piece.start, tgt=tgt, head_dim=head_dim)
+    return Layout(layout.lead, mine[layout.rows], layout.tgt, layout.channels)
+
+
+def _part(piece: Piece, layout: Layout) -> tuple[Tensor, Tensor]:
+    assert piece.product is not None
+    weights, values = _pick(piece.product.weights, layout.lead), _pick(piece.product.values, layout.lead)
+    if not _in_order(layout.tgt[0], weights.shape[2]) or not bool((layout.tgt == layout.tgt[0]).all()):
+        index = layout.tgt[:, None, :, None].expand(-1, weights.shape[1], -1, weights.shape[3])
+        weights = weights.gather(2, index)
+    return weights, values
 
 
 def _pick(tensor: Tensor, index: Tensor) -> Tensor:
-    """`tensor[index]`, as a view when the index changes nothing."""
-    if len(index) == len(tensor) and bool((index == torch.arange(len(index), device=index.device)).all()):
-        return tensor
+    """`tensor[index]`, as a view when the index only counts up."""
+    if _in_order(index.flatten(), len(tensor)):
+        return tensor.unflatten(0, index.shape)
     return tensor[index]
 
 
-def _joined(weights: list[Tensor], values: list[Tensor]) -> tuple[Tensor, Tensor]:
+def _in_order(index: Tensor, count: int) -> bool:
+    return len(index) == count and bool((index == torch.arange(count, device=index.device)).all())
+
+
+def _joined(weights: tuple[Tensor, ...], values: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
     """Windows of one sequence as one block: nothing is looked at outside the own window."""
     if len({(w.shape[0], w.shape[1]) for w in weights}) > 1:
         raise LayoutError("windows of different batch or head counts share one output matrix")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import count, repeat
+from itertools import count
 from typing import Any
 
 import torch
@@ -20,10 +20,11 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from normlens.capture.fused import attention_weights, multi_head
-from normlens.capture.layout import LayoutError, serial_numbers
-from normlens.capture.operations import PRODUCTS, Product, as_product, as_projection
-from normlens.capture.pieces import Piece, assemble
+from normlens.capture.layout import Layout, LayoutError, serial_numbers
+from normlens.capture.operations import PRODUCTS, Product, Projection, as_product, as_projection
+from normlens.capture.pieces import Piece, assemble, layouts_of
 from normlens.capture.record import Attended, Refused
+from normlens.capture.trail import Trail
 from normlens.capture.vocabulary import JOINS, LOOKS, MOVES, POINTWISE, SAME
 
 MATRICES = PRODUCTS | {"linear", "addmm", "conv1d", "conv2d"}
@@ -46,7 +47,7 @@ class Mark:
     linear: bool = False  # comes straight from a matrix of the model
     softmax: Softmax | None = None  # descends from this softmax, cell by cell
     pieces: tuple[Piece, ...] = ()  # consists of these products ...
-    serial: Tensor | None = None  # ... and these are their serial numbers
+    trail: Trail | None = None  # ... and came this way
 
 
 class Tap(TorchFunctionMode):
@@ -64,6 +65,7 @@ class Tap(TorchFunctionMode):
         self.names, self.on_block, self.where = names, on_block, where
         self.softmaxes: list[Softmax] = []
         self.pieces: list[Piece] = []
+        self.layouts: dict[Any, tuple[Layout, ...]] = {}
         self.count = 0  # serial numbers given out
         self.order = count()  # of softmaxes and products alike
 
@@ -135,15 +137,19 @@ class Tap(TorchFunctionMode):
 
     def _begin(self, product: Product, context: Tensor) -> None:
         lead, tgt, head_dim = *product.weights.shape[:2], product.values.shape[2]
-        serial = serial_numbers(lead, tgt, head_dim, start=self.count, device=context.device)
-        piece = Piece(next(self.order), self._here(), self.count, serial.numel(), product)
-        self.count += serial.numel()
+        piece = Piece(next(self.order), self._here(), self.count, lead * tgt * head_dim, product)
+        self.count += piece.size
         self.pieces.append(piece)
-        _set(context, Mark(pieces=(piece,), serial=product.arrange(serial)))
+        arrange, device = product.arrange, context.device
+
+        def numbered(start: int) -> Tensor:
+            return arrange(serial_numbers(lead, tgt, head_dim, start=start, device=device))
+
+        _set(context, Mark(pieces=(piece,), trail=Trail((product.form, lead, tgt, head_dim), numbered)))
 
     def _project(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], mark: Mark, result: Tensor) -> None:
         projection = as_projection(name, args, kwargs)
-        if projection is None or mark.serial is None:
+        if projection is None or mark.trail is None:
             return self._fail(mark, f"its output enters '{name}', which is not a plain matrix")
         out = self.names.get(projection.matrix.data_ptr(), "")
         taken = [piece for piece in mark.pieces if piece.out]
@@ -152,12 +158,24 @@ class Tap(TorchFunctionMode):
         if any(piece.product is None for piece in mark.pieces):
             return None
         try:
-            block = assemble(mark.pieces, mark.serial, projection, result, out=out)
+            layouts = self._layouts(mark.pieces, mark.trail, projection)
+            block = assemble(mark.pieces, layouts, projection, result, out=out)
         except LayoutError as error:
             return self._fail(mark, f"before the output matrix '{out}' {error}")
         for piece in mark.pieces:
             piece.out, piece.product = out or "(unnamed)", None
         return self.on_block(block)
+
+    def _layouts(self, pieces: tuple[Piece, ...], trail: Trail, projection: Projection) -> tuple[Layout, ...]:
+        """Layers are alike, so one layer's serial numbers serve all that went the same way."""
+        start = next(iter(pieces)).start
+        key = None if trail.key is None else (trail.key, projection.form)
+        known = self.layouts.get(key)
+        if known is None:
+            known = layouts_of(pieces, trail.replay(start), projection)
+            if key is not None:
+                self.layouts[key] = known
+        return known
 
     def _fused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
         weights, values = attention_weights(*args, **kwargs)
@@ -188,10 +206,10 @@ class Tap(TorchFunctionMode):
                     self._fail(mark, f"its output is changed by '{name}' before any output matrix: a gate or a sum")
                 elif isinstance(result, Tensor) and result.shape == operand.shape:
                     _set(result, mark)
-            elif name in SAME or mark.serial is None:
+            elif name in SAME or mark.trail is None:
                 _set(result, mark)
             else:
-                _set(result, mark, func(*(mark.serial if a is operand else a for a in args), **kwargs))
+                _set(result, replace(mark, trail=mark.trail.moved(func, name, operand, args, kwargs)))
             return
 
     def _join(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> None:
@@ -199,12 +217,17 @@ class Tap(TorchFunctionMode):
         marks = [_mark(part) for part in parts]
         pieces = tuple(dict.fromkeys(piece for mark in marks for piece in mark.pieces))
         if pieces:
-            serials = [
-                torch.full_like(part, -1, dtype=torch.long) if mark.serial is None else mark.serial
-                for part, mark in zip(parts, marks, strict=True)
-            ]
             options = {key: value for key, value in kwargs.items() if key != "tensors"}
-            _set(result, Mark(pieces=pieces, serial=func(serials, *args[1:], **options)))
+            shapes = [part.shape for part in parts]
+
+            def joined(_: int) -> Tensor:
+                serials = [
+                    torch.full(shape, -1) if mark.trail is None else mark.trail.replay(mark.pieces[0].start)
+                    for shape, mark in zip(shapes, marks, strict=True)
+                ]
+                return func(serials, *args[1:], **options)
+
+            _set(result, Mark(pieces=pieces, trail=Trail(None, joined)))
         elif marks and all(mark.linear for mark in marks):
             _set(result, Mark(linear=True))
 
@@ -233,11 +256,11 @@ def _mark(tensor: Any) -> Mark:
     return getattr(tensor, "_normlens", NOTHING) if isinstance(tensor, Tensor) else NOTHING
 
 
-def _set(result: Any, mark: Mark, serial: Any = None) -> None:
+def _set(result: Any, mark: Mark) -> None:
     """Mark a result, or each tensor of a tuple of results."""
     if isinstance(result, Tensor):
         if not isinstance(result, torch.nn.Parameter):
-            result._normlens = mark if serial is None else replace(mark, serial=serial)  # pyright: ignore
+            result._normlens = mark  # pyright: ignore
     elif isinstance(result, Iterable):
-        for part, its_serial in zip(result, repeat(None) if serial is None else serial, strict=False):
-            _set(part, mark, its_serial)
+        for index, part in enumerate(result):
+            _set(part, mark if mark.trail is None else replace(mark, trail=mark.trail.part(index)))

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-CHUNK = 1 << 19  # numbers of f(x) held at a time: small enough for a core's cache
+CHUNK = 5 << 18  # numbers of f(x) held at a time: five megabytes in single precision
 CANCELLED = 0.05  # below this share of Σ_h ‖α_h f_h‖², single precision has too few digits left
 
 
@@ -34,7 +34,8 @@ def gram(
     batch, head, src, head_dim = values.shape
     flat = values.transpose(0, 1).reshape(head, batch * src, head_dim)
     gathered = values.new_empty(batch * src, head, head)
-    step = max(1, CHUNK // (head * out_weight.shape[-1]))
+    most = max(1, CHUNK // (head * out_weight.shape[-1]))
+    step = -(-batch * src // -(-batch * src // most))  # equal chunks
     for start in range(0, batch * src, step):
         vectors = torch.bmm(flat[:, start : start + step], out_weight).transpose(0, 1)
         torch.bmm(vectors, vectors.mT, out=gathered[start : start + step])
@@ -63,15 +64,14 @@ def summed_norms(
 
     Where heads cancel each other the sum is done again with the vectors themselves, in double precision.
     """
-    alone = weights.new_zeros(weights.shape[0], *weights.shape[2:])  # Σ_h ‖α_h f_h‖²
-    total = torch.zeros_like(alone)
-    part = torch.empty_like(alone)
-    for h in range(weights.shape[1]):
-        own = weights[:, h]
-        torch.mul(own, pairs[h, h, :, None], out=part)
+    heads, dots = weights.unbind(1), [row.unbind(0) for row in pairs.unsqueeze(-2).unbind(0)]
+    alone = torch.zeros_like(heads[0])  # Σ_h ‖α_h f_h‖²
+    total, part = torch.zeros_like(alone), torch.empty_like(alone)
+    for h, own in enumerate(heads):
+        torch.mul(own, dots[h][h], out=part)
         alone.addcmul_(own, part)
         for k in range(h):
-            part.addcmul_(weights[:, k], pairs[h, k, :, None], value=2.0)
+            part.addcmul_(heads[k], dots[h][k], value=2.0)
         total.addcmul_(own, part)
     cancelled = (total < CANCELLED * alone).nonzero()
     norms = total.clamp_min_(0).sqrt_()
@@ -94,13 +94,13 @@ def _summed_exactly(
 
 
 def rebuilt_along(
-    directions: Float[Tensor, "model direction"],
+    direction: Float[Tensor, " model"],
     weights: Float[Tensor, "batch head tgt src"],
     values: Float[Tensor, "batch head src head_dim"],
     out_weight: Float[Tensor, "head head_dim model"],
     out_bias: Float[Tensor, " model"] | None,
-) -> Float[Tensor, "batch tgt direction"]:
-    """Σ_h Σ_j α f(x_j) + b_O seen along a few directions: the parts added up again, at the price of one look at α."""
-    seen = torch.matmul(values, out_weight @ directions)
-    total = torch.matmul(weights, seen).sum(dim=1)
-    return total if out_bias is None else total + out_bias @ directions
+) -> Float[Tensor, "batch tgt"]:
+    """Σ_h Σ_j α f(x_j) + b_O seen along one direction: the parts added up again, at the price of one look at α."""
+    seen = torch.matmul(values, (out_weight @ direction).unsqueeze(-1))
+    total = torch.matmul(weights, seen).sum(dim=1).squeeze(-1)
+    return total if out_bias is None else total + out_bias @ direction

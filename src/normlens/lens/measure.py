@@ -15,8 +15,6 @@ from normlens import decompose
 from normlens.capture import Attended
 from normlens.lens.block import SRC, TGT
 
-DIRECTIONS = 2  # how many random directions the parts are added up along in every pass
-
 
 def measure(attended: Attended, fields: Collection[str], heads: Sequence[int] | None) -> dict[str, Tensor]:
     """The fields of one block. Nothing of size (head, tgt, src, model) exists at any time."""
@@ -44,13 +42,12 @@ def measure(attended: Attended, fields: Collection[str], heads: Sequence[int] | 
 
 
 def pass_error(attended: Attended) -> float:
-    """How far the parts of this pass are from its output, relative, along a few random directions."""
+    """How far the parts of this pass are from its output, relative, along one random direction."""
     weights, values, out_weight = _at_least_single(attended.weights, attended.values, attended.out_weight)
-    generator = torch.Generator().manual_seed(0)
-    directions = torch.randn(out_weight.shape[-1], DIRECTIONS, generator=generator).to(weights)
+    direction = torch.randn(out_weight.shape[-1], generator=torch.Generator().manual_seed(0)).to(weights)
     bias = None if attended.out_bias is None else attended.out_bias.to(weights)
-    parts = decompose.rebuilt_along(directions, weights, values, out_weight, bias)
-    whole = attended.output.to(weights) @ directions
+    parts = decompose.rebuilt_along(direction, weights, values, out_weight, bias)
+    whole = attended.output.to(weights) @ direction
     return float((parts - whole).norm() / whole.norm().clamp_min(torch.finfo(torch.float32).tiny))
 
 
