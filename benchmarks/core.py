@@ -8,7 +8,6 @@ builds α·f(x) as (batch, head, tgt, src, model).
 
 import argparse
 import platform
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +36,7 @@ def main() -> None:
     print("threads  batch    n   plain s  normlens s   ratio")
     for threads, batch, length in QUICK if quick else SETTINGS:
         torch.set_num_threads(threads)
-        plain, ours = side_by_side(*forwards(lens, batch, length), rounds=3 if batch * length > 1000 else 9)
+        plain, ours = side_by_side(*forwards(lens, batch, length), rounds=4 if batch * length > 1000 else 15)
         print(f"{threads:7d} {batch:6d} {length:4d} {plain:9.3f} {ours:11.3f} {ours / plain:6.2f}x", flush=True)
     print("\nthe norm step alone, one layer, against (b) the materialised form")
     print("threads    n  materialised ms  normlens ms   ratio   largest relative difference")
@@ -78,7 +77,7 @@ def all_four(block: Block) -> tuple[torch.Tensor, ...]:
 
 
 def side_by_side(left: Callable[[], Any], right: Callable[[], Any], *, rounds: int) -> tuple[float, float]:
-    """Median seconds of two jobs that take turns."""
+    """Seconds of two jobs that take turns: the best round of each, which other work on the machine disturbed least."""
     times: tuple[list[float], list[float]] = ([], [])
     left(), right()
     for _ in range(rounds):
@@ -86,7 +85,7 @@ def side_by_side(left: Callable[[], Any], right: Callable[[], Any], *, rounds: i
             start = time.perf_counter()
             job()
             taken.append(time.perf_counter() - start)
-    return statistics.median(times[0]), statistics.median(times[1])
+    return min(times[0]), min(times[1])
 
 
 def norm_step(threads: int, length: int) -> str:

@@ -81,13 +81,13 @@ def test_opposite_heads_give_norms_but_no_sum():
 
 
 @given(seed=st.integers(0, 99))
-def test_the_parts_add_up_to_the_whole_along_any_direction(seed):
+def test_the_parts_add_up_to_the_whole_for_any_mixture_of_queries(seed):
     weights, values, out_weight = random_block(2, 3, 4, 5, seed=seed)
     bias = torch.randn(11, generator=torch.Generator().manual_seed(seed))
     whole = materialised(weights, values, out_weight).sum(dim=(1, 3)) + bias
-    direction = torch.randn(11, generator=torch.Generator().manual_seed(seed + 1))
-    along = decompose.rebuilt_along(direction, weights, values, out_weight, bias)
-    torch.testing.assert_close(along.double(), whole @ direction.double(), rtol=1e-4, atol=1e-4)
+    queries = torch.randn(4, generator=torch.Generator().manual_seed(seed + 1))
+    parts = decompose.rebuilt(queries, weights, values, out_weight, bias)
+    torch.testing.assert_close(parts.double(), queries.double() @ whole, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 10_000])
@@ -96,3 +96,11 @@ def test_the_size_of_a_chunk_changes_nothing(chunk, monkeypatch):
     whole = decompose.gram(*block[1:])
     monkeypatch.setattr(attention, "CHUNK", chunk)
     torch.testing.assert_close(decompose.gram(*block[1:]), whole)
+
+
+@pytest.mark.parametrize("tile", [1, 4, 9, 40, 10_000])
+def test_the_size_of_a_tile_changes_nothing(tile, monkeypatch):
+    block = random_block(3, 3, 4, 5)
+    whole = norms_of(*block)[2]
+    monkeypatch.setattr(attention, "TILE", tile)
+    assert torch.equal(norms_of(*block)[2], whole)

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 CHUNK = 5 << 18  # numbers of f(x) held at a time: five megabytes in single precision
+TILE = 1 << 18  # cells (batch, tgt, src) summed at a time: they are gone over once per pair of heads
 CANCELLED = 0.05  # below this share of Σ_h ‖α_h f_h‖², single precision has too few digits left
 
 
@@ -64,6 +65,23 @@ def summed_norms(
 
     Where heads cancel each other the sum is done again with the vectors themselves, in double precision.
     """
+    batch, _, tgt, src = weights.shape
+    norms = weights.new_empty(batch, tgt, src)
+    items, rows = max(1, TILE // max(1, tgt * src)), max(1, TILE // max(1, src))
+    for first in range(0, batch, items):
+        for top in range(0, tgt, rows):
+            some = slice(first, first + items), slice(top, top + rows)
+            tile = weights[some[0], :, some[1]]
+            total, cancelled = _summed_squares(tile, pairs[:, :, some[0]])
+            if len(cancelled):
+                exact = _summed_exactly(cancelled, tile, values[some[0]], out_weight)
+                total[tuple(cancelled.T)] = exact
+            norms[some] = total
+    return norms
+
+
+def _summed_squares(weights: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """Norms of the sums over heads, and the cells in which too little is left for single precision."""
     heads, dots = weights.unbind(1), [row.unbind(0) for row in pairs.unsqueeze(-2).unbind(0)]
     alone = torch.zeros_like(heads[0])  # Σ_h ‖α_h f_h‖²
     total, part = torch.zeros_like(alone), torch.empty_like(alone)
@@ -73,11 +91,8 @@ def summed_norms(
         for k in range(h):
             part.addcmul_(heads[k], dots[h][k], value=2.0)
         total.addcmul_(own, part)
-    cancelled = (total < CANCELLED * alone).nonzero()
-    norms = total.clamp_min_(0).sqrt_()
-    if len(cancelled):
-        norms[tuple(cancelled.T)] = _summed_exactly(cancelled, weights, values, out_weight)
-    return norms
+    cancelled = (total < alone.mul_(CANCELLED)).nonzero()
+    return total.clamp_min_(0).sqrt_(), cancelled
 
 
 def _summed_exactly(
@@ -93,14 +108,14 @@ def _summed_exactly(
     return torch.cat(norms).to(weights.dtype)
 
 
-def rebuilt_along(
-    direction: Float[Tensor, " model"],
+def rebuilt(
+    queries: Float[Tensor, " tgt"],
     weights: Float[Tensor, "batch head tgt src"],
     values: Float[Tensor, "batch head src head_dim"],
     out_weight: Float[Tensor, "head head_dim model"],
     out_bias: Float[Tensor, " model"] | None,
-) -> Float[Tensor, "batch tgt"]:
-    """Σ_h Σ_j α f(x_j) + b_O seen along one direction: the parts added up again, at the price of one look at α."""
-    seen = torch.matmul(values, (out_weight @ direction).unsqueeze(-1))
-    total = torch.matmul(weights, seen).sum(dim=1).squeeze(-1)
-    return total if out_bias is None else total + out_bias @ direction
+) -> Float[Tensor, "batch model"]:
+    """Σ_i q_i (Σ_h Σ_j α f(x_j) + b_O): the parts added up again for one mixture of queries, at one look at α."""
+    looked_at = torch.matmul(queries.expand(*weights.shape[:2], 1, -1), weights)
+    total = torch.einsum("bhod,hdm->bm", torch.matmul(looked_at, values), out_weight)
+    return total if out_bias is None else total + queries.sum() * out_bias

@@ -42,12 +42,12 @@ def measure(attended: Attended, fields: Collection[str], heads: Sequence[int] | 
 
 
 def pass_error(attended: Attended) -> float:
-    """How far the parts of this pass are from its output, relative, along one random direction."""
+    """How far the parts of this pass are from its output, relative, for one random mixture of its queries."""
     weights, values, out_weight = _at_least_single(attended.weights, attended.values, attended.out_weight)
-    direction = torch.randn(out_weight.shape[-1], generator=torch.Generator().manual_seed(0)).to(weights)
+    queries = torch.randn(weights.shape[2], generator=torch.Generator().manual_seed(0)).to(weights)
     bias = None if attended.out_bias is None else attended.out_bias.to(weights)
-    parts = decompose.rebuilt_along(direction, weights, values, out_weight, bias)
-    whole = attended.output.to(weights) @ direction
+    parts = decompose.rebuilt(queries, weights, values, out_weight, bias)
+    whole = torch.matmul(queries, attended.output.to(weights))
     return float((parts - whole).norm() / whole.norm().clamp_min(torch.finfo(torch.float32).tiny))
 
 
