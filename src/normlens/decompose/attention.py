@@ -117,5 +117,5 @@ def rebuilt(
 ) -> Float[Tensor, "batch model"]:
     """Σ_i q_i (Σ_h Σ_j α f(x_j) + b_O): the parts added up again for one mixture of queries, at one look at α."""
     looked_at = torch.matmul(queries.expand(*weights.shape[:2], 1, -1), weights)
-    total = torch.einsum("bhod,hdm->bm", torch.matmul(looked_at, values), out_weight)
+    total = torch.matmul(looked_at, values).flatten(1) @ out_weight.flatten(0, 1)
     return total if out_bias is None else total + queries.sum() * out_bias
