@@ -222,7 +222,9 @@ class Tap(TorchFunctionMode):
 
             def joined(_: int) -> Tensor:
                 serials = [
-                    torch.full(shape, -1) if mark.trail is None else mark.trail.replay(mark.pieces[0].start)
+                    torch.full(shape, -1, device=result.device)
+                    if mark.trail is None
+                    else mark.trail.replay(mark.pieces[0].start)
                     for shape, mark in zip(shapes, marks, strict=True)
                 ]
                 return func(serials, *args[1:], **options)
