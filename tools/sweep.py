@@ -202,6 +202,7 @@ def _page(rows: list[Row]) -> str:
     exact = sum(row.status == "exact" for row in rows)
     partly = sum(row.status != "exact" and any(block.exact for block in row.blocks) for row in rows)
     bare = sum(row.model is not None and row.examined and not row.blocks for row in rows)
+    refused = sum(bool(row.blocks) and not any(block.exact for block in row.blocks) for row in rows)
     unbuilt = sum(row.model is None for row in rows)
     head = f"""# Models
 
@@ -209,8 +210,8 @@ Written by `make sweep` ({rows[0].versions if rows else "nothing swept yet"}): e
 registers is built small with random weights, run on made-up inputs, and each of its attention blocks is taken apart
 and put together again. A block is exact when the parts rebuild its output.
 
-{len(rows)} model types: {exact} exact, {partly} partly exact, {bare} without attention that can be seen,
-{unbuilt} not built.
+{len(rows)} model types: {exact} exact, {partly} partly exact, {refused} refused,
+{bare} without attention that can be seen, {unbuilt} not built.
 
 | type | model | exact blocks | status |
 |---|---|---|---|
