@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 CHUNK = 5 << 18  # numbers of f(x) held at a time: five megabytes in single precision
-TILE = 1 << 17  # cells (batch, tgt, src) summed at a time: they are gone over once per pair of heads
+TILE = 1 << 18  # cells (batch, tgt, src) summed at a time: they are gone over once per pair of heads
 CANCELLED = 0.05  # below this share of Σ_h ‖α_h f_h‖², single precision has too few digits left
 
 
