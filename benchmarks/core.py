@@ -36,9 +36,7 @@ def main() -> None:
     print("threads  batch    n   plain s  normlens s   ratio")
     for threads, batch, length in QUICK if quick else SETTINGS:
         torch.set_num_threads(threads)
-        plain, ours = side_by_side(
-            *forwards(lens, batch, length), rounds=2 if batch * length > 2000 else 4 if batch * length > 1000 else 15
-        )
+        plain, ours = side_by_side(*forwards(lens, batch, length), rounds=max(2, 5000 // (batch * length)))
         print(f"{threads:7d} {batch:6d} {length:4d} {plain:9.3f} {ours:11.3f} {ours / plain:6.2f}x", flush=True)
     print("\nthe norm step alone, one layer, against (b) the materialised form")
     print("threads    n  materialised ms  normlens ms   ratio   largest relative difference")
