@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -137,7 +136,3 @@ class Layers:
 
     def __repr__(self) -> str:
         return f"Layers({self.kind}: {', '.join(block.label for block in self) or 'none'})"
-
-    def mean(self, field: Field) -> Tensor:
-        """Mean of a field over the layers kept."""
-        return torch.stack([getattr(block, field) for block in self]).mean(dim=0)
