@@ -1,0 +1,9 @@
+"""Summaries that add: a batch, a shard and a corpus are the same type, and merging is `+`."""
+
+from normlens.statistics.files import StateError as StateError
+from normlens.statistics.files import read as read
+from normlens.statistics.files import write as write
+from normlens.statistics.histogram import Histogram as Histogram
+from normlens.statistics.moments import Moments as Moments
+from normlens.statistics.ranks import Ranks as Ranks
+from normlens.statistics.sample import Sample as Sample
