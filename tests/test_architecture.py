@@ -6,7 +6,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "src" / "normlens"
-FLOW = ["errors", "version", "signature", "models", "tiny", "capture", "decompose", "views", "lens", "cli"]
+FLOW = [
+    "errors",
+    "version",
+    "signature",
+    "statistics",
+    "models",
+    "corpora",
+    "tiny",
+    "capture",
+    "decompose",
+    "views",
+    "lens",
+    "studies",
+    "reports",
+    "cli",
+]
 
 
 def rooms_imported(path):

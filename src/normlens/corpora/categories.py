@@ -1,0 +1,131 @@
+"""Which kind of token is this? [CLS], [SEP], comma & period, the first position, and whatever a user names.
+
+Room: tokens to categories. Every token belongs to exactly one: the first of the list that claims it, else "other".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int8
+
+from normlens.errors import NormlensError
+from normlens.models import Side
+from normlens.models.words import spell
+
+OTHER = "other"
+MOST = np.iinfo(np.int8).max  # category numbers are bytes
+Place = Literal["first", "special", "punctuation"]
+
+
+class CategoryError(NormlensError):
+    """Categories that cannot sort tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """Tokens that are listed, or whose text a pattern matches fully, or that stand or serve somewhere."""
+
+    name: str
+    tokens: frozenset[str] = frozenset()  # as the tokenizer writes them, or without its marks
+    pattern: str | None = None
+    place: Place | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name.strip() or self.name == OTHER:
+            raise CategoryError(
+                f"A category cannot be called {self.name!r}.\n"
+                f"  Usual cause: {OTHER!r} is what all tokens of no category fall into; it is always there.\n"
+                "  Do: give it another name."
+            )
+        if not (self.tokens or self.pattern or self.place):
+            raise CategoryError(
+                f"Category {self.name!r} claims no token.\n  Do: give it tokens, a pattern or a place: see Category."
+            )
+        try:
+            re.compile(self.pattern or "")
+        except re.error as error:
+            raise CategoryError(
+                f"Category {self.name!r} has a pattern that is no regular expression: {self.pattern}\n  Got: {error}\n"
+                "  Do: put a backslash before a sign that is meant literally: . * + ? ( ) [ ] { } | ^ $"
+            ) from error
+
+    def claims(self, token: str, position: int, special: bool) -> bool:
+        """Whether this token, at this position, belongs here."""
+        text = bare(token)
+        return (
+            token in self.tokens
+            or text in self.tokens
+            or (self.pattern is not None and re.fullmatch(self.pattern, text) is not None)
+            or (self.place == "first" and position == 0)
+            or (self.place == "special" and special)
+            or (self.place == "punctuation" and _is_punctuation(text))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """Categories in order of precedence; "other" comes last by itself."""
+
+    listed: tuple[Category, ...]
+
+    def __post_init__(self) -> None:
+        names = [category.name for category in self.listed]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise CategoryError(
+                f"Two categories have one name: {', '.join(twice)}.\n  Do: join their tokens, or rename one."
+            )
+        if len(names) > MOST:
+            raise CategoryError(f"{len(names)} categories are more than {MOST}.\n  Do: join some.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each category number, "other" included."""
+        return (*(category.name for category in self.listed), OTHER)
+
+    def of(self, side: Side) -> Int8[np.ndarray, " token"]:
+        """The category number of each token of a sequence."""
+        return np.array(
+            [
+                next((n for n, one in enumerate(self.listed) if one.claims(token, position, special)), len(self.listed))
+                for position, (token, special) in enumerate(zip(side.tokens, side.special, strict=True))
+            ],
+            dtype=np.int8,
+        )
+
+
+@lru_cache(maxsize=1 << 16)
+def bare(token: str) -> str:
+    """The text of a token without the marks of its tokenizer; bytes that spell a character become that character.
+
+    >>> [bare(token) for token in ("##ly", "Ġ,", "▁.", "the</w>", "âĢĶ", "▁")]
+    ['ly', ',', '.', 'the', '—', '▁']
+    """
+    text = spell([token]) or token
+    if text.isascii() or not BYTES.keys() >= set(text):
+        return text
+    try:
+        spelled = bytes(BYTES[letter] for letter in text).decode()
+    except UnicodeDecodeError:
+        return text
+    return text if spelled.isascii() else spelled
+
+
+def _byte_letters() -> dict[str, int]:
+    """The letters by which byte-level tokenizers write bytes: printable ones stand for themselves."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    rest = [byte for byte in range(0x100) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + n): byte for n, byte in enumerate(rest)}
+
+
+BYTES = _byte_letters()
+
+
+def _is_punctuation(text: str) -> bool:
+    return bool(text) and all(unicodedata.category(letter).startswith("P") for letter in text)

@@ -1,0 +1,129 @@
+"""From the lines of a file to items: plain text, JSON lines and JSON.
+
+Room: what a line means. Tables and pickles have files of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from io import BufferedIOBase
+from typing import Any
+
+from normlens.corpora import pickled, table
+from normlens.corpora.files import lines
+from normlens.corpora.item import CorpusError, Item, Layout
+
+PICKLES = (".pkl", ".pickle")
+JSON_LINES = (".jsonl", ".ndjson")
+FORMATS = (*PICKLES, *JSON_LINES, ".json", *table.DELIMITERS)  # anything else is plain text
+
+
+def items(stream: BufferedIOBase, name: str, kind: str, layout: Layout, note: Callable[[str], None]) -> Iterator[Item]:
+    """The items of one file, in the format that its suffix names."""
+    if kind in PICKLES:
+        return pickled.sequences(stream, name)
+    text = lines(stream, name, layout.encoding)
+    if kind in table.DELIMITERS:
+        return table.rows(text, name, kind, layout, note)
+    if kind == ".json":
+        return _json(text, name, layout)
+    if kind in JSON_LINES:
+        return _json_lines(text, name, layout)
+    return _plain(text, name, layout)
+
+
+def record(value: Any, where: str, layout: Layout) -> Item:
+    """An item from a text, a list of one or two texts, or a mapping that holds them."""
+    if isinstance(value, Mapping):
+        value = _fields(value, where, layout)
+    elif layout.column is not None:
+        raise CorpusError(
+            f"{where}: no field '{layout.column}', for it has no fields: {value!r:.60}.\n  Do: leave out column=."
+        )
+    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else ()
+    if len(texts) not in (1, 2) or not all(isinstance(text, str) for text in texts):
+        raise CorpusError(
+            f"{where}: neither a text nor a pair of texts.\n  Got: {value!r:.60}\n"
+            '  Do: give a text, or two in a list; in JSON {"text": "..."} or {"text": ["...", "..."]}.'
+        )
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise CorpusError(
+                f"{where}: half of a surrogate pair at character {error.start}, which no tokenizer reads.\n"
+                "  Usual cause: a text cut in the middle of an emoji.\n  Do: leave that character out."
+            ) from error
+    return Item(texts, None, where)
+
+
+def _fields(value: Mapping[Any, Any], where: str, layout: Layout) -> Any:
+    column = "text" if layout.column is None else layout.column
+    pair = layout.pair_column
+    if pair is None and layout.column is None and value.get("text_pair") is not None:
+        pair = "text_pair"
+    for name in (column, pair):
+        if name is not None and name not in value:
+            raise CorpusError(
+                f"{where}: no field '{name}'.\n  It has: {', '.join(map(str, value)) or 'nothing'}.\n"
+                "  Do: name the field that holds the text: column=..., and pair_column=... for a second one."
+            )
+    first = value[column]
+    if pair is None:
+        return first
+    return [first[0] if isinstance(first, list) and len(first) == 1 else first, value[pair]]
+
+
+def _json_lines(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
+    for number, line in enumerate(text, start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(
+                f"{name}:{number}: not JSON.\n  Got: {line[:60]!r} ({error})\n"
+                "  Usual cause: a line that was cut, or an object written over several lines.\n"
+                "  Do: write one JSON value per line; name plain text .txt and one long list .json."
+            ) from error
+        yield record(value, f"{name}:{number}", layout)
+
+
+def _json(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
+    try:
+        values = json.loads("\n".join(text))
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(
+            f"'{name}' is not JSON.\n  Got: {error}\n"
+            "  Usual cause: one JSON value per line, which is another format.\n"
+            "  Do: name it .jsonl when each line stands for itself."
+        ) from error
+    if not isinstance(values, list):
+        raise CorpusError(
+            f"'{name}' holds no list of texts.\n  Got: a JSON {type(values).__name__}: {values!r:.60}\n"
+            '  Do: write a list: ["...", "..."] or [{"text": "..."}, ...].'
+        )
+    for index, value in enumerate(values):
+        yield record(value, f"{name}[{index}]", layout)
+
+
+def _plain(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
+    if layout.column is not None or layout.pair_column is not None:
+        raise CorpusError(
+            f"'{name}' is read as plain text, which has no columns.\n"
+            "  Do: leave out column= and pair_column=; or name the file .csv, .tsv or .jsonl if it is one."
+        )
+    if layout.split == "line":
+        yield from (Item((line,), None, f"{name}:{n}") for n, line in enumerate(text, start=1) if line.strip())
+        return
+    held: list[str] = []
+    number = 0
+    for number, line in enumerate(text, start=1):
+        if line.strip():
+            held.append(line)
+        elif held:
+            yield Item(("\n".join(held),), None, f"{name}:{number - len(held)}")
+            held = []
+    if held:
+        yield Item(("\n".join(held),), None, f"{name}:{number - len(held) + 1}")

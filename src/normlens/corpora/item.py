@@ -1,0 +1,37 @@
+"""One piece of a corpus, how pieces lie in a file, and the one error of this room.
+
+Room: plain values. Nothing is read here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from normlens.errors import NormlensError
+
+Split = Literal["line", "paragraph"]
+
+
+class CorpusError(NormlensError):
+    """A corpus, or a file that goes with one, that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One text, a pair of texts, or a sequence that comes as tokens."""
+
+    texts: tuple[str, ...]  # one or two; none when there are tokens
+    tokens: tuple[str, ...] | None  # ready tokens, special ones included
+    where: str  # "corpus.txt:12", for messages
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the texts lie in a file."""
+
+    split: Split = "line"  # plain text: one text a line, or one a paragraph
+    column: str | int | None = None  # tables and JSON: the text
+    pair_column: str | int | None = None  # the second text
+    pairs: bool = False  # two consecutive texts make one item
+    encoding: str = "utf-8"

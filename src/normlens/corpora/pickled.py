@@ -1,0 +1,54 @@
+"""Ready token sequences from a pickle, read without running anything in it.
+
+Room: one foreign format. Clark et al. (2019) publish `unlabeled_attn.pkl`, written by Python 2: a list of
+dictionaries whose "tokens" are wordpieces with [CLS] and [SEP]. A pickle is a program, and can name any function to be
+called; here no name is ever looked up, so that only lists, dictionaries, strings and numbers can come out.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from io import BufferedIOBase
+from typing import Any, NoReturn
+
+from normlens.corpora.item import CorpusError, Item
+
+EXPECTED = 'a list of dictionaries with "tokens": [{"tokens": ["[CLS]", "a", "[SEP]"]}, ...]'
+
+
+def sequences(stream: BufferedIOBase, name: str) -> Iterator[Item]:
+    """One item of tokens per sequence."""
+    values = _plain_data(stream, name)
+    if not isinstance(values, list):
+        raise CorpusError(f"'{name}' holds a {type(values).__name__}.\n  Do: give {EXPECTED}.")
+    for index, value in enumerate(values):
+        tokens = value.get("tokens") if isinstance(value, dict) else None
+        if not isinstance(tokens, (list, tuple)) or not all(isinstance(token, str) for token in tokens):
+            got = f"keys {', '.join(map(repr, value))}" if isinstance(value, dict) else f"{value!r:.60}"
+            raise CorpusError(f"{name}[{index}]: no list of tokens.\n  Got: {got:.80}\n  Do: give {EXPECTED}.")
+        yield Item((), tuple(tokens), f"{name}[{index}]")
+
+
+def _plain_data(stream: BufferedIOBase, name: str) -> Any:
+    try:
+        return _Data(stream, encoding="latin1").load()
+    except CorpusError as error:
+        raise CorpusError(f"'{name}' is refused: {error}") from None
+    except Exception as error:  # a damaged pickle raises whatever its bytes lead to
+        raise CorpusError(
+            f"'{name}' is not a pickle, or a damaged one.\n  Got: {str(error) or type(error).__name__}\n"
+            f"  Usual cause: a download that was cut short.\n  Do: fetch it again; it should be {EXPECTED}."
+        ) from error
+
+
+class _Data(pickle.Unpickler):
+    def find_class(self, module: str, name: str, /) -> NoReturn:
+        raise CorpusError(
+            f"it asks for '{module}.{name}', and nothing that a pickle names is run.\n"
+            "  Usual cause: it holds objects (arrays, tensors) rather than lists of strings.\n"
+            f"  Do: write {EXPECTED}; or texts, as .jsonl."
+        )
+
+    def persistent_load(self, pid: Any, /) -> NoReturn:
+        raise CorpusError(f"it refers to something outside itself ({pid!r:.60}).\n  Do: write {EXPECTED}.")

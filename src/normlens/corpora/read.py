@@ -1,0 +1,112 @@
+"""A corpus: texts or pairs of texts, streamed from wherever they lie, as often as wanted.
+
+Room: the door to files, folders, standard input and Python values. Nothing is tokenized here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sized
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, get_args
+
+from normlens.corpora.item import CorpusError, Item, Layout, Split
+from normlens.corpora.sources import Start, from_path, from_stream, from_values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """Items to iterate over, again and again; one at a time is in memory."""
+
+    name: str
+    start: Start  # begins a pass
+    notes: list[str]  # what a reader should know, e.g. that an odd last text was left out; complete after a pass
+
+    def __iter__(self) -> Iterator[Item]:
+        item = None
+        for item in self.start():
+            yield item
+        if item is None:
+            raise CorpusError(
+                f"There is no text in {self.name}.\n  Usual cause: an empty file, or blank lines alone.\n"
+                "  Do: give at least one text (two for pairs)."
+            )
+
+    def describe(self) -> str:
+        """A short name: the file's, "stdin", "12 texts"."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How much there is, and what tells it from another corpus."""
+
+    items: int
+    digest: str  # twelve hex digits over the content, wherever it lies
+
+
+def corpus(
+    source: str | os.PathLike[str] | Iterable[Any],
+    *,
+    split: Split = "line",
+    column: str | int | None = None,
+    pair_column: str | int | None = None,
+    pairs: bool = False,
+    encoding: str = "utf-8",
+) -> Corpus:
+    """Texts from a file, a folder, "-" for standard input, or Python values: a list of texts, pairs or mappings.
+
+    The suffix names the format: .jsonl .ndjson .json .csv .tsv .pkl, each also packed as .gz .xz .bz2; all else is
+    plain text, split by `split`. `pairs` makes one item of two consecutive texts.
+    """
+    if isinstance(source, Corpus):
+        return source
+    _check(split, encoding)
+    layout = Layout(split, column, pair_column, pairs, encoding)
+    notes: list[str] = []
+
+    def note(text: str) -> None:
+        if text not in notes:
+            notes.append(text)
+
+    if not isinstance(source, (str, os.PathLike)):
+        return Corpus(_count(source), from_values(source, layout, note), notes)
+    if source == "-":
+        typed: Any = sys.stdin.buffer
+        return Corpus("stdin", from_stream(typed, "stdin", layout, note), notes)
+    path = Path(source)
+    start = from_path(path, layout, note)
+    return Corpus(f"{path.resolve().name}/" if path.is_dir() else path.name, start, notes)
+
+
+def survey(corpus: Corpus, limit: int | None = None) -> Survey:
+    """Count and hash the first `limit` items, or all, in one pass."""
+    if limit is not None and limit < 1:
+        raise CorpusError(f"A limit of {limit} leaves nothing.\n  Do: give 1 or more, or no limit.")
+    content, count = hashlib.sha256(), 0
+    for item in islice(corpus, limit):
+        count += 1
+        content.update(json.dumps([item.texts, item.tokens]).encode())
+    return Survey(count, content.hexdigest()[:12])
+
+
+def _check(split: str, encoding: str) -> None:
+    if split not in get_args(Split):
+        raise CorpusError(f"Texts cannot be split by {split!r}.\n  Do: give one of {', '.join(get_args(Split))}.")
+    try:
+        "".encode(encoding)
+    except LookupError as error:
+        raise CorpusError(
+            f"There is no text encoding '{encoding}'.\n  Do: give one that Python knows: 'utf-8', 'latin-1', 'utf-16'."
+        ) from error
+
+
+def _count(source: Any) -> str:
+    if not isinstance(source, Sized):
+        return "a stream of texts"
+    return f"{len(source)} text{'' if len(source) == 1 else 's'}"

@@ -1,0 +1,51 @@
+"""A stream that passes only once, kept on disk as it passes so that it can be read again.
+
+Room: items in, the same items out, as often as wanted. Memory holds one megabyte of them at most.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import weakref
+from collections.abc import Iterator
+
+from normlens.corpora.item import Item
+
+IN_MEMORY = 1 << 20
+
+
+class Spool:
+    """The items of an iterator. A reader takes what is kept, then draws on the stream no further than it needs."""
+
+    def __init__(self, items: Iterator[Item]) -> None:
+        self._items = items
+        self._kept = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+        self._broken: Exception | None = None
+        weakref.finalize(self, self._kept.close)
+
+    def __iter__(self) -> Iterator[Item]:
+        place = 0
+        while True:
+            self._kept.seek(place)
+            line = self._kept.readline() or self._drawn()
+            if not line:
+                return
+            place += len(line)
+            texts, tokens, where = json.loads(line)
+            yield Item(tuple(texts), None if tokens is None else tuple(tokens), where)
+
+    def _drawn(self) -> bytes:
+        """The next item of the stream, now kept; nothing at its end. A stream that broke is broken for all readers."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            item = next(self._items, None)
+        except Exception as error:
+            self._broken = error
+            raise
+        if item is None:
+            return b""
+        line = json.dumps([item.texts, item.tokens, item.where]).encode() + b"\n"
+        self._kept.write(line)
+        return line

@@ -1,0 +1,78 @@
+"""Texts in a table: .csv with quotes, .tsv without.
+
+Room: rows and columns. A column is known by name when the first row holds names, by number (from 0) when it does not.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from normlens.corpora.item import CorpusError, Item, Layout
+
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+
+
+def rows(text: Iterator[str], name: str, kind: str, layout: Layout, note: Callable[[str], None]) -> Iterator[Item]:
+    """One item per row; rows of empty cells are passed over."""
+    first = next(text, "")
+    reader = _reader(chain([first], text), first, kind)
+    try:
+        header = next(reader, [])
+        columns, has_names = _columns(header, name, layout, note)
+        for row in reader if has_names else chain([header], reader):
+            where = f"{name}:{reader.line_num}"
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) <= max(columns):
+                raise CorpusError(
+                    f"{where}: {len(row)} columns, but the text is in column {max(columns)} (counted from 0).\n"
+                    f"  Got: {row!r:.80}\n"
+                    "  Usual cause: a separator or a line end inside a text that is not quoted.\n"
+                    "  Do: correct the row, or convert the table to .jsonl."
+                )
+            yield Item(tuple(row[column] for column in columns), None, where)
+    except csv.Error as error:
+        raise CorpusError(
+            f"{name}:{reader.line_num}: not a row of a table.\n  Got: {error}\n"
+            "  Usual causes: a quotation mark that is never closed, or a text too long for a table.\n"
+            '  Do: write a quotation mark inside a quoted text twice (""); or convert the table to .jsonl.'
+        ) from error
+
+
+def _reader(text: Iterator[str], first: str, kind: str):
+    """Quotes belong to .csv; in .tsv they are part of the text. A spreadsheet may separate .csv by semicolons."""
+    ended = (line + "\n" for line in text)
+    if kind != ".csv":
+        return csv.reader(ended, delimiter=DELIMITERS[kind], quoting=csv.QUOTE_NONE)
+    return csv.reader(ended, delimiter=";" if ";" in first and "," not in first else ",", strict=True)
+
+
+def _columns(header: list[str], name: str, layout: Layout, note: Callable[[str], None]) -> tuple[list[int], bool]:
+    """The columns to read, and whether the first row holds names."""
+    names = [cell.strip() for cell in header]
+    if layout.column is None and "text" not in names and len(names) == 1:
+        note(f"{name}: its only column is read, and its first row taken as the name: {names[0]!r:.60}")
+        wanted: list[str | int] = [names[0]]
+    else:
+        wanted = ["text" if layout.column is None else layout.column]
+    if layout.pair_column is not None:
+        wanted.append(layout.pair_column)
+    elif layout.column is None and "text_pair" in names:
+        wanted.append("text_pair")
+    found = [_column(column, names, name) for column in wanted]
+    return found, any(column in names for column in wanted)
+
+
+def _column(column: str | int, names: list[str], name: str) -> int:
+    if column in names:
+        return names.index(str(column))
+    if str(column).isdecimal() and int(column) < len(names):
+        return int(column)
+    raise CorpusError(
+        f"'{name}' has no column '{column}'.\n"
+        f"  It has: {', '.join(f'{i}: {cell!r:.30}' for i, cell in enumerate(names)) or 'nothing'}.\n"
+        "  Do: name the column of the text: column=..., by its name, or by its number when there are no names;\n"
+        "  and pair_column=... for a second text."
+    )
