@@ -6,3 +6,4 @@ from normlens.capture.examine import examine as examine
 from normlens.capture.record import Attended as Attended
 from normlens.capture.record import Refused as Refused
 from normlens.capture.run import run as run
+from normlens.capture.value_maps import value_maps as value_maps

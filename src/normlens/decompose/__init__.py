@@ -6,3 +6,4 @@ from normlens.decompose.attention import summed_norms as summed_norms
 from normlens.decompose.attention import transformed as transformed
 from normlens.decompose.attention import transformed_norms as transformed_norms
 from normlens.decompose.attention import weighted_norms as weighted_norms
+from normlens.decompose.singular import singular_values as singular_values

@@ -10,4 +10,5 @@ from normlens.lens.lens import Lens as Lens
 from normlens.lens.lens import PartlyExact as PartlyExact
 from normlens.lens.lens import ReconstructionError as ReconstructionError
 from normlens.lens.lens import load as load
+from normlens.lens.singular import singular_values as singular_values
 from normlens.lens.trace import Trace as Trace
