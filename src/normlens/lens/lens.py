@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -143,6 +144,23 @@ class Lens:
         self._watch(encoded, lambda block: results.append(reduce(block)), layers, heads, fields)
         return results
 
+    def observe(
+        self,
+        encoded: Encoded,
+        on_block: Callable[[Block], None],
+        *,
+        fields: Sequence[str] = DEFAULT,
+        hidden_states: bool = False,
+    ) -> Any:
+        """One pass over inputs that are encoded already; returns what the model itself returned.
+
+        For long runs: what `on_block` does not keep is gone. With `hidden_states` the model is asked for them, and
+        gives them if it can.
+        """
+        if hidden_states:
+            encoded = replace(encoded, inputs=encoded.inputs | {"output_hidden_states": True})
+        return self._watch(encoded, on_block, None, None, fields)
+
     def trace_generation(self, prompt: Any, *, max_new_tokens: int = 20, **options: Any) -> Trace:
         """Let the model write on, then trace prompt and continuation as one ordinary pass.
 
@@ -153,6 +171,18 @@ class Lens:
         if self.subject.is_seq2seq:
             return self.trace(source=prompt, target=written, **chosen)
         return self.trace(written, **chosen)
+
+    @property
+    def signature(self) -> Signature:
+        """What makes this model's numbers reproducible."""
+        return Signature(
+            (
+                ("model", f"{self.subject.name}@{self.subject.revision}"),
+                ("tokenizer", type(self.subject.tokenizer).__name__ if self.subject.tokenizer is not None else "none"),
+                ("dtype", str(next(self.subject.model.parameters()).dtype).removeprefix("torch.")),
+                ("normlens", __version__),
+            )
+        )
 
     def __repr__(self) -> str:
         counts = Counter(w.kind for w in self.wires if w.exact)
@@ -184,7 +214,7 @@ class Lens:
         layers: int | Sequence[int] | None,
         heads: int | Sequence[int] | None,
         fields: Sequence[str],
-    ) -> None:
+    ) -> Any:
         _check_fields(fields)
         if self.subject.model.training:
             raise ReconstructionError(
@@ -204,7 +234,7 @@ class Lens:
                 on_block(self._block(attended, found or self._new_wire(attended), heads, fields, encoded))
 
         try:
-            run(self.subject.model, encoded.inputs, receive)
+            return run(self.subject.model, encoded.inputs, receive)[0]
         except IndexError as error:
             raise InputError(
                 f"The model ran out of a table: {error}.\n"
@@ -257,15 +287,7 @@ class Lens:
 
     def _finish(self, encoded: Encoded, blocks: list[Block]) -> Trace:
         sides, targets = (tuple(_counted(side, blocks) for side in group) for group in (encoded.sides, encoded.targets))
-        signature = Signature(
-            (
-                ("model", f"{self.subject.name}@{self.subject.revision}"),
-                ("tokenizer", type(self.subject.tokenizer).__name__ if self.subject.tokenizer is not None else "none"),
-                ("dtype", str(next(self.subject.model.parameters()).dtype).removeprefix("torch.")),
-                ("normlens", __version__),
-            )
-        )
-        return Trace(tuple(blocks), self.wires, sides, targets, signature)
+        return Trace(tuple(blocks), self.wires, sides, targets, self.signature)
 
     def _refusal(self, examination: Examination, refused: list[Wire]) -> str:
         why = examination.reason or refused[0].reason

@@ -6,6 +6,7 @@ from normlens.models.encode import InputError as InputError
 from normlens.models.encode import encode as encode
 from normlens.models.encode import encode_both as encode_both
 from normlens.models.encode import longest as longest
+from normlens.models.encode import ready as ready
 from normlens.models.load import LoadError as LoadError
 from normlens.models.load import Subject as Subject
 from normlens.models.load import configuration as configuration

@@ -37,25 +37,30 @@ class Encoded:
     targets_kept: Bool[Tensor, "batch tgt"] | None
 
 
-def encode(subject: Subject, data: Any, *, truncate: bool = False) -> Encoded:
-    """Texts, pairs, ids, an image or ready inputs of a model with one side (or the source of one with two)."""
+def encode(subject: Subject, data: Any, *, truncate: bool = False, length: int | None = None) -> Encoded:
+    """Texts, pairs, ids, an image or ready inputs of a model with one side (or the source of one with two).
+
+    With `truncate`, texts are cut to `length` tokens, or to what the model takes if that is less.
+    """
     if isinstance(data, Mapping):
         return ready(subject, data)
     if _is_image(data):
         return ready(subject, _processed(subject, data))
     if isinstance(data, Tensor) or _is_ids(data):
         return ready(subject, _padded_ids(subject, data))
-    return _finished(subject, tokenized(subject, data, truncate=truncate), {})
+    return _finished(subject, tokenized(subject, data, truncate=truncate, length=length), {})
 
 
-def encode_both(subject: Subject, source: Any, target: Any, *, truncate: bool = False) -> Encoded:
+def encode_both(
+    subject: Subject, source: Any, target: Any, *, truncate: bool = False, length: int | None = None
+) -> Encoded:
     """Source and target of a sequence-to-sequence model: the decoder is fed the target, as in training."""
-    first = encode(subject, source, truncate=truncate)
+    first = encode(subject, source, truncate=truncate, length=length)
     if isinstance(target, Tensor) or _is_ids(target):
         second = _padded_ids(subject, target)
         ids, mask = second["input_ids"], second["attention_mask"]
     else:
-        second = tokenized(subject, target, as_target=True, truncate=truncate)
+        second = tokenized(subject, target, as_target=True, truncate=truncate, length=length)
         ids, mask = second["input_ids"], second["attention_mask"]
     if len(ids) != len(first.sides):
         raise InputError(
@@ -76,7 +81,9 @@ def ready(subject: Subject, inputs: Mapping[str, Any]) -> Encoded:
     return _finished(subject, {k: v for k, v in tensors.items() if k not in decoder}, decoder)
 
 
-def tokenized(subject: Subject, data: Any, *, as_target: bool = False, truncate: bool = False) -> dict[str, Tensor]:
+def tokenized(
+    subject: Subject, data: Any, *, as_target: bool = False, truncate: bool = False, length: int | None = None
+) -> dict[str, Tensor]:
     """Texts or pairs of texts, padded to the longest."""
     texts = _texts(data)
     if subject.tokenizer is None:
@@ -88,15 +95,15 @@ def tokenized(subject: Subject, data: Any, *, as_target: bool = False, truncate:
     words = {"text_target" if as_target else "text": [t if isinstance(t, str) else t[0] for t in texts]}
     if any(isinstance(t, tuple) for t in texts):
         words["text_pair"] = [t[1] for t in texts]
-    options: dict[str, Any] = {"return_tensors": "pt", "truncation": truncate}
-    limit = longest(subject)
-    if truncate and limit:
-        options["max_length"] = limit
+    options: dict[str, Any] = {"truncation": truncate}
+    limits = [limit for limit in (length, longest(subject)) if limit]
+    if truncate and limits:
+        options["max_length"] = min(limits)
     if len(texts) > 1:
         if tokenizer.pad_token is None:
-            return _padded_ids(subject, tokenizer(**words, truncation=truncate)["input_ids"])
+            return _padded_ids(subject, tokenizer(**words, **options)["input_ids"])
         options |= {"padding": True, "padding_side": "right"}
-    batch = dict(tokenizer(**words, **options))
+    batch = dict(tokenizer(**words, **options, return_tensors="pt"))
     batch.setdefault("attention_mask", torch.ones_like(batch["input_ids"]))
     return {k: v.to(subject.device) for k, v in batch.items() if k in _accepted(subject)}
 

@@ -31,7 +31,7 @@ class Moments:
         squares = np.where(there, (values - mean) ** 2, 0).sum(axis=0)
         low = np.where(there, values, np.inf).min(axis=0, initial=np.inf)
         high = np.where(there, values, -np.inf).max(axis=0, initial=-np.inf)
-        return Moments(np.asarray(count), np.asarray(mean), np.asarray(squares), np.asarray(low), np.asarray(high))
+        return Moments(count, mean, squares, low, high)
 
     @staticmethod
     def grouped(values: Float[np.ndarray, " n"], cells: Int[np.ndarray, " n"], size: int) -> Moments:

@@ -1,0 +1,117 @@
+"""From items of a corpus to batches a model can run, sequences of like length together.
+
+Room: studies. Nothing here runs the model, except that a translation model may have to write its own target.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+
+from normlens.corpora import Categories, Corpus, Item
+from normlens.lens.generation import generate
+from normlens.models import Encoded, InputError, Side, Subject, encode, encode_both, longest, ready
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One side of a batch: for each sequence its tokens, padded with category -1."""
+
+    ids: Int[np.ndarray, "batch token"]
+    categories: Int[np.ndarray, "batch token"]
+    lengths: Int[np.ndarray, " batch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Encoded items, and what their tokens are."""
+
+    encoded: Encoded
+    groups: dict[str, Group]  # by side: "text", or "source" and "target"
+
+    @property
+    def number(self) -> int:
+        """A number that goes with the tokens of the batch, for chance that comes out the same when it is run again."""
+        return zlib.crc32(b"".join(group.ids.tobytes() for group in self.groups.values()))
+
+
+def shards(corpus: Corpus, size: int, *, limit: int | None, skip: int) -> Iterator[list[Item]]:
+    """Items by the `size`, without the first `skip`."""
+    items = islice(corpus, skip, limit)
+    while shard := list(islice(items, size)):
+        yield shard
+
+
+def batches(
+    subject: Subject, items: Sequence[Item], categories: Categories, *, length: int, tokens: int
+) -> Iterator[Batch]:
+    """Batches of at most `tokens` tokens, padding included; sequences are cut to `length`."""
+    limit = min(length, longest(subject) or length)
+    sized = sorted(
+        ((_size(subject, item, limit), i, item) for i, item in enumerate(items)), key=lambda s: (-s[0], s[1])
+    )
+    while sized:
+        most = max(1, tokens // sized[0][0])
+        group, sized = sized[:most], sized[most:]
+        yield _batch(subject, [item for _, _, item in group], categories, limit)
+
+
+def _size(subject: Subject, item: Item, limit: int) -> int:
+    if item.tokens is not None:
+        return min(len(item.tokens), limit)
+    tokenizer: Any = getattr(subject.tokenizer, "tokenizer", subject.tokenizer)
+    if tokenizer is None:
+        return limit
+    text = item.texts if not subject.is_seq2seq else item.texts[:1]
+    return len(tokenizer(*text, truncation=True, max_length=limit)["input_ids"])
+
+
+def _batch(subject: Subject, items: list[Item], categories: Categories, limit: int) -> Batch:
+    encoded = _encoded(subject, items, limit)
+    sides = {"source" if subject.is_seq2seq else "text": encoded.sides, "target": encoded.targets}
+    return Batch(encoded, {name: _group(side, categories) for name, side in sides.items() if side})
+
+
+def _encoded(subject: Subject, items: list[Item], limit: int) -> Encoded:
+    if items[0].tokens is not None:
+        return ready(subject, _from_tokens(subject, items, limit))
+    texts = [item.texts if len(item.texts) > 1 else "".join(item.texts) for item in items]
+    if not subject.is_seq2seq:
+        return encode(subject, texts, truncate=True, length=limit)
+    sources = [item.texts[0] for item in items]
+    targets = [item.texts[1] for item in items if len(item.texts) > 1]
+    return encode_both(subject, sources, targets or generate(subject, sources), truncate=True, length=limit)
+
+
+def _from_tokens(subject: Subject, items: list[Item], limit: int) -> dict[str, torch.Tensor]:
+    """Ready tokens, as in Clark et al.'s file: the second segment begins after the first separator."""
+    tokenizer: Any = subject.tokenizer
+    if tokenizer is None or not hasattr(tokenizer, "convert_tokens_to_ids"):
+        raise InputError("The corpus holds tokens, but this model has no tokenizer.\n  Do: load one with the model.")
+    rows = [tokenizer.convert_tokens_to_ids(list(item.tokens or ())[:limit]) for item in items]
+    width = max(map(len, rows))
+    ids = torch.full((len(rows), width), tokenizer.pad_token_id or 0)
+    mask, types = torch.zeros_like(ids), torch.zeros_like(ids)
+    for index, row in enumerate(rows):
+        ids[index, : len(row)], mask[index, : len(row)] = torch.tensor(row), 1
+        if tokenizer.sep_token_id in row:
+            types[index, row.index(tokenizer.sep_token_id) + 1 :] = 1
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    takes_types = "token_type_ids" in getattr(tokenizer, "model_input_names", ())
+    return inputs | ({"token_type_ids": types} if takes_types else {})
+
+
+def _group(sides: Sequence[Side], categories: Categories) -> Group:
+    lengths = np.array([len(side.ids) for side in sides])
+    ids = np.zeros((len(sides), int(lengths.max())), np.int64)
+    kinds = np.full(ids.shape, -1, np.int8)
+    for index, side in enumerate(sides):
+        ids[index, : len(side.ids)], kinds[index, : len(side.ids)] = side.ids, categories.of(side)
+    return Group(ids, kinds, lengths)

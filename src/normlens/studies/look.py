@@ -1,0 +1,82 @@
+"""What the studies see of one attention block in one batch.
+
+Room: studies. Everything here is per token; the weights themselves are there only for those who need pairs.
+
+    received[b,h,j] = Σ_i α[b,h,i,j]      over the queries i of sequence b
+
+is enough for categories and frequency, since ‖αf‖ = α‖f‖ and ‖f‖ does not depend on the query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from normlens.lens import Block
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One block, one batch. Positions beyond a sequence's end have category -1 and are in no statistic."""
+
+    kind: str
+    layer: int
+    weights: Float[Tensor, "batch head tgt src"]
+    visible: Bool[Tensor, "batch tgt src"] | None  # pairs that are real and not masked; None: all of them
+    categories: Int[np.ndarray, "batch src"]
+    queries: Int[np.ndarray, " batch"]  # how many queries each sequence has
+    norms: Float[np.ndarray, "batch head src"]  # ‖f(x)‖
+    received: Float[np.ndarray, "batch head src"]
+    number: int  # of the batch, for drawing at random
+
+    @property
+    def real(self) -> Bool[np.ndarray, "batch src"]:
+        return self.categories >= 0
+
+    @property
+    def seen_by(self) -> Int[np.ndarray, "batch src"]:
+        """By how many queries each key can be seen; 0 for padding."""
+        if self.visible is None:
+            return np.where(self.real, self.queries[:, None], 0)
+        return self.visible.sum(dim=1).cpu().numpy()
+
+    @property
+    def causal(self) -> bool:
+        """No query sees a later key, and some see more than themselves."""
+        if self.visible is None or self.visible.shape[1] != self.visible.shape[2]:
+            return False
+        return self.visible.shape[1] > 1 and not bool(self.visible.triu(1).any())
+
+
+def look(
+    block: Block, categories: Int[np.ndarray, "batch src"], queries: Int[np.ndarray, " batch"], number: int
+) -> Look:
+    """Reduce a block to what the studies need."""
+    weights = block.weights.float()
+    return Look(
+        kind=block.kind,
+        layer=block.layer,
+        weights=weights,
+        visible=_visible(weights, categories, queries),
+        categories=categories,
+        queries=queries,
+        norms=block.transformed_norms.cpu().numpy(),
+        received=weights.sum(dim=2).cpu().numpy(),
+        number=number,
+    )
+
+
+def _visible(weights: Tensor, categories: np.ndarray, queries: np.ndarray) -> Tensor | None:
+    """A pair to which no head gives any weight is masked: a later token, one outside the window, padding."""
+    ragged = bool((categories < 0).any()) or bool((queries < weights.shape[2]).any())
+    if not ragged and bool(weights.amin() > 0):
+        return None
+    visible = (weights > 0).any(dim=1)
+    if ragged:
+        rows = torch.arange(weights.shape[2]) < torch.from_numpy(queries)[:, None]
+        visible &= (rows[:, :, None] & torch.from_numpy(categories >= 0)[:, None]).to(visible.device)
+    return visible

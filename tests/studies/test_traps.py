@@ -1,0 +1,184 @@
+"""Tiny hand-made cases for what is easily got wrong."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from normlens.statistics import Ranks
+from normlens.studies import StudyError, study
+from normlens.studies.categories import CategoriesStudy
+from normlens.studies.categories import categories as result_of
+from normlens.studies.look import Look
+from normlens.studies.pairs import SIZE, Tally
+from normlens.studies.state import State
+
+NAMES = ("a", "b", "other")
+
+
+def made(weights, norms, categories, *, queries=None, visible=None, layer=0):
+    weights = torch.as_tensor(weights, dtype=torch.float32)
+    return Look(
+        kind="self",
+        layer=layer,
+        weights=weights,
+        visible=visible,
+        categories=np.array(categories, np.int8),
+        queries=np.array(queries or [weights.shape[2]] * len(weights)),
+        norms=np.array(norms, np.float32),
+        received=weights.sum(dim=2).numpy(),
+        number=0,
+    )
+
+
+def counted(*looks):
+    state = State()
+    for look in looks:
+        CategoriesStudy(state, 3).see(look)
+    return result_of(state, "self", NAMES)
+
+
+def test_queries_are_rows_and_keys_are_columns():
+    """Everybody looks at token 0 alone: its column holds the weight, not its row."""
+    result = counted(made([[[[1.0, 0.0], [1.0, 0.0]]]], [[[2.0, 5.0]]], [[0, 1]]))
+    assert result.weights[:, 0, 0].tolist() == [1.0, 0.0, 0.0]
+    assert result.norms[:, 0, 0].tolist() == [2.0, 0.0, 0.0]
+
+
+def test_two_tokens_of_a_category_draw_the_sum_and_have_the_mean_norm():
+    result = counted(made([[[[0.5, 0.25, 0.25]] * 3]], [[[1.0, 2.0, 4.0]]], [[2, 1, 1]]))
+    assert result.weights[1, 0, 0] == 0.5
+    assert result.transformed[1, 0, 0] == 3.0
+    assert result.tokens.tolist() == [0, 2, 1]
+
+
+def test_every_sequence_counts_once_whatever_its_length():
+    """A long sequence that gives `a` nothing and a short one that gives it all: half, not a fifth."""
+    long = made([[[[0.0, 0.25, 0.25, 0.25, 0.25]] * 5]], [[[1.0] * 5]], [[0, 2, 2, 2, 2]])
+    short = made([[[[1.0]]]], [[[1.0]]], [[0]])
+    assert counted(long, short).weights[0, 0, 0] == 0.5
+
+
+def test_a_sequence_without_the_category_does_not_poison_its_mean():
+    """It counts as drawing nothing, and is left out of the mean of ‖f‖; nothing becomes NaN."""
+    without = made([[[[1.0]]]], [[[9.0]]], [[2]])
+    result = counted(made([[[[1.0]]]], [[[3.0]]], [[0]]), without)
+    assert result.transformed[0, 0, 0] == 3.0
+    assert result.weights[0, 0, 0] == 0.5
+    assert result.sequences.tolist() == [1, 0, 1]
+    assert np.isnan(result.transformed[1]).all()
+    assert result.weights[1].tolist() == [[0.0]]
+
+
+def test_padding_is_in_no_number():
+    padded = made(
+        [[[[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]]],
+        [[[1.0, 3.0, 0.0]]],
+        [[0, 2, -1]],
+        queries=[2],
+        visible=torch.tensor([[[True, True, False], [True, True, False], [False, False, False]]]),
+    )
+    plain = made([[[[0.5, 0.5], [0.5, 0.5]]]], [[[1.0, 3.0]]], [[0, 2]])
+    one, other = counted(padded), counted(plain)
+    for part in ("weights", "norms", "transformed", "tokens"):
+        np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+    tallies = Tally(), Tally()
+    for tally, look in zip(tallies, (padded, plain), strict=True):
+        tally.add(look)
+    assert {cell: t.pairs for cell, t in tallies[0].tables().items()} == {(0, 0): 2, (0, 2): 2}
+    assert tallies[0].tables().keys() == tallies[1].tables().keys()
+
+
+def random_look(random, *, batch, heads, length, spread, masked):
+    weights = torch.softmax(torch.from_numpy(random.normal(size=(batch, heads, length, length)) * spread), -1).float()
+    visible = None
+    if masked:
+        weights = weights.tril()
+        visible = torch.ones(batch, length, length, dtype=torch.bool).tril()
+    norms = random.lognormal(sigma=0.3, size=(batch, heads, length))
+    return made(weights, norms, random.integers(0, 3, (batch, length)), visible=visible)
+
+
+@given(seed=st.integers(0, 9999), spread=st.sampled_from([1e-4, 0.5, 3.0, 30.0]), masked=st.booleans())
+def test_a_tally_in_batches_is_the_table_of_all_its_pairs(seed, spread, masked):
+    """Counting by arithmetic in boxes gives, number for number, what sorting all pairs at once gives."""
+    random = np.random.default_rng(seed)
+    looks = [
+        random_look(random, batch=int(random.integers(1, 5)), heads=2, length=int(n), spread=spread, masked=masked)
+        for n in random.integers(1, 24, int(random.integers(1, 5)))
+    ]
+    tally = Tally()
+    for index, look in enumerate(looks):
+        tally.add(look)
+        if index % 2:
+            tally = Tally(tally.tables())  # a run that was interrupted here
+    for (head, category), table in tally.tables().items():
+        norms, weights = [], []
+        for look in looks:
+            chosen = np.broadcast_to((look.categories == category)[:, None], look.weights[:, head].shape)
+            if look.visible is not None:
+                chosen = chosen & look.visible.numpy()
+            weights.append(look.weights[:, head].numpy()[chosen])
+            norms.append(np.broadcast_to(look.norms[:, head][:, None], chosen.shape)[chosen])
+        whole = Ranks.of(np.concatenate(norms), np.concatenate(weights), size=SIZE)
+        for part in ("x_shift", "y_shift", "x_codes", "y_codes", "counts"):
+            np.testing.assert_array_equal(getattr(table, part), getattr(whole, part))
+
+
+def test_the_number_of_tokens_in_a_batch_changes_nothing(minilm, texts):
+    one, other = (study(minilm, texts, batch_tokens=tokens) for tokens in (1, 500))
+    np.testing.assert_allclose(one.categories["self"].weights, other.categories["self"].weights, atol=1e-6)
+    np.testing.assert_allclose(
+        one.dispersion["self"].transformed.mean, other.dispersion["self"].transformed.mean, rtol=1e-6
+    )
+    np.testing.assert_array_equal(one.correlation["self"].pairs, other.correlation["self"].pairs)
+    assert one.squares == other.squares
+
+
+def test_one_study_alone_finds_what_it_finds_among_the_others(minilm, texts):
+    alone, among = study(minilm, texts, names=["categories"]), study(minilm, texts)
+    assert (alone.dispersion, alone.correlation, alone.frequency) == ({}, {}, {})
+    np.testing.assert_array_equal(alone.categories["self"].norms, among.categories["self"].norms)
+
+
+def test_ranks_counted_on_the_corpus_are_those_of_its_tokens(minilm):
+    found = study(minilm, ["a a a b b c", "a b"], names=["frequency"], ranks="corpus").frequency["self"]
+    assert found.excluded == 0
+    assert dict(zip(found.type_token, found.type_rank.tolist(), strict=True)) == {
+        "a": 1, "b": 2, "[CLS]": 3, "[SEP]": 3, "c": 5,
+    }  # fmt: skip
+
+
+def test_a_category_that_occurs_nowhere_is_empty_and_not_a_number(minilm):
+    found = study(minilm, ["no stop and no pause", "nor here"])
+    index = found.categories["self"].names.index("comma & period")
+    assert found.categories["self"].tokens[index] == 0
+    assert found.correlation["self"].pairs[index] == 0
+    assert np.isnan(found.correlation["self"].rho[index])
+    assert (found.categories["self"].weights[index] == 0).all()
+
+
+def test_one_item_of_one_token_is_an_honest_result(causal):
+    found = study(causal, ["a"], categories={"first": "@first"})
+    assert found.items == 1
+    assert np.isfinite(found.dispersion["self"].transformed.mean).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"names": ["colours"]}, "no study"),
+        ({"names": []}, "no study"),
+        ({"limit": 0}, "at least 1 item"),
+        ({"length": 1}, "at least 2 tokens"),
+    ],
+)
+def test_what_cannot_be_studied_is_refused_in_words(minilm, options, words):
+    with pytest.raises(StudyError, match=words):
+        study(minilm, ["a b"], **options)
+
+
+def test_items_longer_than_the_model_are_cut_to_it(causal):
+    found = study(causal, ["word " * 500], length=1000, names=["dispersion"])
+    assert (found.length, found.tokens) == (64, 64)
