@@ -1,0 +1,10 @@
+"""Findings into something to read: one self-contained page with figures and tables, or a summary in the terminal.
+
+Room: figures, words and signatures into files. Knows results as plain numbers; no model, no torch, no network.
+"""
+
+from normlens.reports.files import ReportError as ReportError
+from normlens.reports.files import write as write
+from normlens.reports.pictures import DrawingMissing as DrawingMissing
+from normlens.reports.rows import tables as tables
+from normlens.reports.terminal import show as show
