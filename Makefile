@@ -8,6 +8,9 @@ WORKERS ?= 2
 
 demo: .venv/ready
 	$(BIN)/normlens show --html out/demo/view.html --table out/demo/table.csv
+	rm -f out/demo/run.safetensors
+	$(BIN)/normlens report --out out/demo
+	@echo "Open out/demo/report.html"
 
 test: .venv/tested
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile

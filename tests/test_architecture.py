@@ -20,6 +20,7 @@ FLOW = [
     "lens",
     "studies",
     "reports",
+    "reproduction",
     "cli",
 ]
 

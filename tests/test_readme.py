@@ -37,7 +37,9 @@ def test_every_name_of_the_second_example_exists(minilm):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_line_is_understood(page, capsys):
     for line in re.findall(
-        r"^(?:    |\$ )?normlens ((?:show|doctor).*)$", page.read_text(encoding="utf-8"), re.MULTILINE
+        r"^(?:    |\$ )?normlens ((?:show|report|study|reproduce|doctor).*)$",
+        page.read_text(encoding="utf-8"),
+        re.MULTILINE,
     ):
         command = re.split(r"\s{3,}", line)[0]
         with pytest.raises(SystemExit) as stopped:

@@ -9,4 +9,6 @@ from normlens.lens import load as load
 from normlens.lens import open as open
 from normlens.models import InputError as InputError
 from normlens.models import LoadError as LoadError
+from normlens.reports import Report as Report
+from normlens.reports import report as report
 from normlens.version import __version__ as __version__

@@ -2,7 +2,9 @@
 
 import os
 import pickle
+import tracemalloc
 
+import numpy as np
 import pytest
 
 from normlens.corpora import CorpusError, Item, corpus
@@ -41,6 +43,38 @@ def test_tokens_come_out_of_every_protocol(tmp_path, protocol):
 @pytest.mark.parametrize("protocol", PYTHON_2)
 def test_byte_strings_of_python_2_are_latin_1(tmp_path, protocol):
     assert read(tmp_path, PYTHON_2[protocol]) == [Item((), ("[CLS]", "café"), "a.pkl[0]")]
+
+
+# What Python 2.7 writes for [{'attns': numpy.zeros((1, 2), 'float16'), 'tokens': [u'[CLS]']}] with protocol 2.
+CLARK = (
+    b"\x80\x02]q\x00}q\x01(U\x05attnsq\x02cnumpy.core.multiarray\n_reconstruct\nq\x03cnumpy\nndarray\nq\x04K\x00\x85q\x05"
+    b"U\x01bq\x06\x87q\x07Rq\x08(K\x01K\x01K\x02\x86q\tcnumpy\ndtype\nq\nU\x02f2q\x0bK\x00K\x01\x87q\x0cRq\r(K\x03U\x01<q\x0e"
+    b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tq\x0fb\x89U\x04\x00\x00\x00\x00q\x10tq\x11bU\x06tokensq\x12]q\x13"
+    b"X\x05\x00\x00\x00[CLS]q\x14aua."
+)
+
+
+def test_the_attention_maps_in_clark_et_als_file_are_passed_over(tmp_path):
+    assert read(tmp_path, CLARK) == [Item((), ("[CLS]",), "a.pkl[0]")]
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
+def test_arrays_of_every_protocol_are_passed_over(tmp_path, protocol):
+    maps = np.random.default_rng(0).random((12, 12, 9, 9)).astype("float16")
+    content = pickle.dumps([{"attns": maps, "tokens": ["[CLS]", "a"]}, {"tokens": ["b"], "attns": maps[0]}], protocol)
+    assert [item.tokens for item in read(tmp_path, content)] == [("[CLS]", "a"), ("b",)]
+
+
+def test_arrays_are_not_kept(tmp_path):
+    """Clark et al.'s are four gigabytes. Sixty megabytes here, in strings of Python 2."""
+    inside = b"T" + (4 << 20).to_bytes(4, "little") + bytes(4 << 20)
+    one = CLARK[CLARK.index(b"}q\x01") : -2].replace(b"U\x04\x00\x00\x00\x00", inside)
+    (tmp_path / "a.pkl").write_bytes(b"\x80\x02](" + 15 * one + b"e.")
+    tracemalloc.start()
+    assert len(list(corpus(tmp_path / "a.pkl"))) == 15
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 << 20
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 4])

@@ -28,6 +28,8 @@ def made(weights, norms, categories, *, queries=None, visible=None, layer=0):
         queries=np.array(queries or [weights.shape[2]] * len(weights)),
         norms=np.array(norms, np.float32),
         received=weights.sum(dim=2).numpy(),
+        least=(weights if visible is None else weights.masked_fill(~visible[:, None], np.inf)).amin((0, 2, 3)).numpy(),
+        most=weights.amax(dim=(0, 2, 3)).numpy(),
         number=0,
     )
 

@@ -13,4 +13,5 @@ from normlens.corpora.item import Item as Item
 from normlens.corpora.read import Corpus as Corpus
 from normlens.corpora.read import Survey as Survey
 from normlens.corpora.read import corpus as corpus
+from normlens.corpora.read import default_corpus as default_corpus
 from normlens.corpora.read import survey as survey

@@ -1,8 +1,10 @@
 """Ready token sequences from a pickle, read without running anything in it.
 
 Room: one foreign format. Clark et al. (2019) publish `unlabeled_attn.pkl`, written by Python 2: a list of
-dictionaries whose "tokens" are wordpieces with [CLS] and [SEP]. A pickle is a program, and can name any function to be
-called; here no name is ever looked up, so that only lists, dictionaries, strings and numbers can come out.
+dictionaries whose "tokens" are wordpieces with [CLS] and [SEP], and whose "attns" are attention maps, four gigabytes of
+numpy arrays. A pickle is a program, and can name any function to be called; here no name is ever looked up: what makes
+an array is replaced by something that does nothing, every other name is refused, and only lists, dictionaries, strings
+and numbers can come out.
 """
 
 from __future__ import annotations
@@ -14,6 +16,14 @@ from typing import Any, NoReturn
 
 from normlens.corpora.item import CorpusError, Item
 
+LONG = 1 << 16  # no token has as many bytes: the inside of an array, which is read past and not kept
+ARRAYS = {  # what numpy writes for an array, old and new; bytes of Python 3 in an old protocol are "encoded"
+    *((f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")),
+    *((f"numpy.{core}.numeric", "_frombuffer") for core in ("core", "_core")),
+    ("numpy", "ndarray"),
+    ("numpy", "dtype"),
+    ("_codecs", "encode"),
+}
 EXPECTED = 'a list of dictionaries with "tokens": [{"tokens": ["[CLS]", "a", "[SEP]"]}, ...]'
 
 
@@ -42,13 +52,28 @@ def _plain_data(stream: BufferedIOBase, name: str) -> Any:
         ) from error
 
 
-class _Data(pickle.Unpickler):
-    def find_class(self, module: str, name: str, /) -> NoReturn:
+class _Data(pickle._Unpickler):
+    """The one in Python, which can let go of long strings; the one in C keeps whatever it has read."""
+
+    def find_class(self, module: str, name: str) -> type[_Array]:
+        if (module, name) in ARRAYS:
+            return _Array
         raise CorpusError(
             f"it asks for '{module}.{name}', and nothing that a pickle names is run.\n"
-            "  Usual cause: it holds objects (arrays, tensors) rather than lists of strings.\n"
+            "  Usual cause: it holds objects (tensors, models) rather than lists of strings.\n"
             f"  Do: write {EXPECTED}; or texts, as .jsonl."
         )
 
-    def persistent_load(self, pid: Any, /) -> NoReturn:
+    def persistent_load(self, pid: Any) -> NoReturn:
         raise CorpusError(f"it refers to something outside itself ({pid!r:.60}).\n  Do: write {EXPECTED}.")
+
+    def _decode_string(self, value: bytes) -> str:
+        return "" if len(value) > LONG else value.decode("latin1")
+
+
+class _Array:
+    """In the place of an array, or of a part of one. Takes anything and keeps nothing."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def __setstate__(self, *_: object) -> None: ...

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
@@ -82,6 +82,12 @@ def corpus(
     path = Path(source)
     start = from_path(path, layout, note)
     return Corpus(f"{path.resolve().name}/" if path.is_dir() else path.name, start, notes)
+
+
+def default_corpus() -> Corpus:
+    """The embedded text: pairs of paragraphs of English, written for this project."""
+    found = corpus(Path(__file__).parent / "embedded" / "paragraphs.txt", split="paragraph", pairs=True)
+    return replace(found, name="the embedded text")
 
 
 def survey(corpus: Corpus, limit: int | None = None) -> Survey:

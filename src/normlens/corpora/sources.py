@@ -57,7 +57,7 @@ def _check_exists(path: Path) -> None:
     except OSError:
         pass  # a name no file can have, e.g. one that is too long
     raise CorpusError(
-        f"There is no file or folder '{str(path)[:80]}'.\n"
+        f"There is no file or folder '{str(path)[:300]}'.\n"
         "  Usual causes: a misspelt path, another working directory, or a text where a path is expected.\n"
         "  Do: check the path; give a text itself in a list: ['...']."
     )

@@ -1,6 +1,7 @@
 """Exact algebra: an attention output taken apart, and the parts measured."""
 
 from normlens.decompose.attention import gram as gram
+from normlens.decompose.attention import lengths as lengths
 from normlens.decompose.attention import rebuilt as rebuilt
 from normlens.decompose.attention import summed_norms as summed_norms
 from normlens.decompose.attention import transformed as transformed

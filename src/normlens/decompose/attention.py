@@ -43,6 +43,16 @@ def gram(
     return gathered.permute(1, 2, 0).unflatten(2, (batch, src)).contiguous()
 
 
+def lengths(
+    values: Float[Tensor, "batch head src head_dim"], out_weight: Float[Tensor, "head head_dim model"]
+) -> Float[Tensor, "batch head src"]:
+    """‖f_h(x_j)‖ where nothing else is wanted: W_O[h] = Rᵀ Qᵀ, and Qᵀ changes no length, so ‖v W_O‖ = ‖v Rᵀ‖."""
+    if out_weight.shape[1] >= out_weight.shape[2]:
+        return transformed(values, out_weight).norm(dim=-1)
+    triangle = torch.linalg.qr(out_weight.mT, mode="r").R
+    return torch.matmul(values, triangle.mT).norm(dim=-1)
+
+
 def transformed_norms(pairs: Float[Tensor, "head head2 batch src"]) -> Float[Tensor, "batch head src"]:
     """‖f_h(x_j)‖ off the diagonal of the Gram matrices."""
     return pairs.diagonal(dim1=0, dim2=1).clamp_min(0).sqrt().permute(0, 2, 1)

@@ -26,13 +26,13 @@ def measure(attended: Attended, fields: Collection[str], heads: Sequence[int] | 
     if "weights" in fields:
         kept["weights"] = weights
     if {"transformed_norms", "weighted_norms", "summed_norms"} & set(fields):
-        pairs = decompose.gram(values, out_weight)
-        norms = decompose.transformed_norms(pairs)
+        pairs = decompose.gram(values, out_weight) if "summed_norms" in fields else None
+        norms = decompose.lengths(values, out_weight) if pairs is None else decompose.transformed_norms(pairs)
         if "transformed_norms" in fields:
             kept["transformed_norms"] = norms
         if "weighted_norms" in fields and not {"weights", "transformed_norms"} <= set(fields):
             kept["weighted_norms"] = decompose.weighted_norms(weights, norms)
-        if "summed_norms" in fields:
+        if pairs is not None:
             kept["summed_norms"] = decompose.summed_norms(weights, pairs, values, out_weight)
     if "transformed" in fields:
         kept["transformed"] = decompose.transformed(values, out_weight)

@@ -16,7 +16,7 @@ from pathlib import Path
 from normlens.errors import NormlensError
 from normlens.reports.headline import headline
 from normlens.reports.page import page
-from normlens.reports.pictures import drawn, pictures
+from normlens.reports.pictures import Drawn, drawn, pictures
 from normlens.reports.rows import tables
 from normlens.reports.rows.row import Row
 from normlens.reports.words import STUDIES, results
@@ -29,12 +29,7 @@ class ReportError(NormlensError, OSError):
 
 def write(findings: Findings, folder: Path) -> Path:
     """Write report.html, findings.json, figures/ and tables/ into the folder; the path of the page."""
-    figures = {
-        picture.name: drawn(picture)
-        for study in STUDIES
-        for result in results(findings, study).values()
-        for picture in pictures(result)
-    }
+    figures = drawn_figures(findings)
     contents: dict[str, bytes] = {}
     for name, figure in figures.items():
         contents[f"figures/{name}.svg"] = figure.svg.encode("utf-8")
@@ -48,6 +43,16 @@ def write(findings: Findings, folder: Path) -> Path:
     for name, content in contents.items():
         _put(folder / name, content)
     return folder / "report.html"
+
+
+def drawn_figures(findings: Findings) -> dict[str, Drawn]:
+    """Every figure of the report by its name."""
+    return {
+        picture.name: drawn(picture)
+        for study in STUDIES
+        for result in results(findings, study).values()
+        for picture in pictures(result)
+    }
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -6,4 +6,5 @@ from normlens.statistics.files import write as write
 from normlens.statistics.histogram import Histogram as Histogram
 from normlens.statistics.moments import Moments as Moments
 from normlens.statistics.ranks import Ranks as Ranks
+from normlens.statistics.ranks import pooled as pooled
 from normlens.statistics.sample import Sample as Sample

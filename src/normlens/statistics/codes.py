@@ -20,8 +20,8 @@ def codes_of(values: Shaped[np.ndarray, "*n"]) -> Int[np.ndarray, "*n"]:
 
 
 def values_of(codes: Int[np.ndarray, " code"], shift: int) -> Float[np.ndarray, " code"]:
-    """The number in the middle of each code."""
-    middle = (codes << shift) + (1 << shift >> 1)
+    """The number in the middle of each code; 0 for the code that holds it."""
+    middle = np.where(codes == 0, 0, (codes << shift) + (1 << shift >> 1))
     bits = np.where(middle >= 0, middle, -middle | ~SIGN).astype(np.int64)
     return (bits & 0xFFFFFFFF).astype(np.uint32).view(np.float32).astype(np.float64)
 

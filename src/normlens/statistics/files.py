@@ -40,7 +40,7 @@ def write(path: Path, statistics: Mapping[str, Statistic], facts: Mapping[str, A
         arrays |= {f"{name}:{k}": _narrow(v) for k, v in parts.items() if isinstance(v, np.ndarray)}
     beside = path.with_name(path.name + ".new")
     try:
-        save_file(arrays, beside, {"statistics": json.dumps(plain), "facts": json.dumps(facts)})
+        save_file(arrays, beside, {"run": json.dumps({"statistics": plain, "facts": facts})})
         os.replace(beside, path)
     except (OSError, SafetensorError) as error:
         beside.unlink(missing_ok=True)
@@ -55,8 +55,8 @@ def read(path: Path) -> tuple[dict[str, Statistic], dict[str, Any]]:
     """The statistics of a file, and the facts."""
     try:
         with safe_open(path, "numpy") as file:
-            header = file.metadata()
-            plain, facts = json.loads(header["statistics"]), json.loads(header["facts"])
+            header = json.loads(file.metadata()["run"])
+            plain, facts = header["statistics"], header["facts"]
             arrays: dict[str, dict[str, np.ndarray]] = {name: {} for name in plain}
             for key in file.keys():  # noqa: SIM118
                 name, _, part = key.rpartition(":")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -51,23 +52,11 @@ class Ranks:
         x_codes, x_shift = joined(self.x_codes, self.x_shift, other.x_codes, other.x_shift, self.x_size)
         y_codes, y_shift = joined(self.y_codes, self.y_shift, other.y_codes, other.y_shift, self.y_size)
         counts = np.zeros((len(x_codes), len(y_codes)), np.int64)
-        total = Ranks(self.x_size, self.y_size, x_shift, y_shift, x_codes, y_codes, counts)
         for one in (self, other):
-            total._take(one)
-        return total
-
-    @staticmethod
-    def pooled(tables: Sequence[Ranks], *, size: int = 2048) -> Ranks:
-        """The sum of many tables, with room for more codes than each of them had."""
-        x_shift, y_shift = (max((getattr(t, f"{axis}_shift") for t in tables), default=0) for axis in "xy")
-        nothing = [np.zeros(0, np.int64)]
-        x_all = np.unique(np.concatenate([t.x_codes >> (x_shift - t.x_shift) for t in tables] + nothing))
-        y_all = np.unique(np.concatenate([t.y_codes >> (y_shift - t.y_shift) for t in tables] + nothing))
-        (x_codes, x_shift), (y_codes, y_shift) = coarsened(x_all, x_shift, size), coarsened(y_all, y_shift, size)
-        total = Ranks(size, size, x_shift, y_shift, x_codes, y_codes, np.zeros((len(x_codes), len(y_codes)), np.int64))
-        for table in tables:
-            total._take(table)
-        return total
+            x, folded = _folded(one.x_codes >> (x_shift - one.x_shift), one.counts, axis=0)
+            y, folded = _folded(one.y_codes >> (y_shift - one.y_shift), folded, axis=1)
+            counts[np.ix_(np.searchsorted(x_codes, x), np.searchsorted(y_codes, y))] += folded
+        return Ranks(self.x_size, self.y_size, x_shift, y_shift, x_codes, y_codes, counts)
 
     @property
     def pairs(self) -> int:
@@ -76,12 +65,7 @@ class Ranks:
     @property
     def rho(self) -> float:
         """Spearman's ρ: the correlation of the average ranks. NaN when either side is constant or nothing was seen."""
-        if min(self.counts.shape) < 2:
-            return float("nan")
-        x, y = (_centred(self.counts.sum(axis=axis)) for axis in (1, 0))
-        shares = self.counts / self.pairs
-        spread = (x**2 @ shares.sum(axis=1)) * (y**2 @ shares.sum(axis=0))
-        return float(x @ shares @ y / np.sqrt(spread))
+        return pooled([self]).rho
 
     @property
     def x(self) -> Histogram:
@@ -97,19 +81,46 @@ class Ranks:
         return values_of(self.x_codes, self.x_shift)
 
     @property
+    def y_values(self) -> Float[np.ndarray, " y"]:
+        return values_of(self.y_codes, self.y_shift)
+
+    @property
     def blur(self) -> float:
         """The share of the variance of ranks that codes may hide. ρ is off by about half of it times ρ."""
-        hidden = [
-            0.0 if shift == 0 or not self.pairs else float(((self.counts.sum(axis=axis) / self.pairs) ** 3).sum())
-            for shift, axis in ((self.x_shift, 1), (self.y_shift, 0))
-        ]
-        return max(hidden)
+        return pooled([self]).blur
 
-    def _take(self, one: Ranks) -> None:
-        """Count the pairs of a table whose codes are all here, cut as finely or finer."""
-        x, folded = _folded(one.x_codes >> (self.x_shift - one.x_shift), one.counts, axis=0)
-        y, folded = _folded(one.y_codes >> (self.y_shift - one.y_shift), folded, axis=1)
-        self.counts[np.ix_(np.searchsorted(self.x_codes, x), np.searchsorted(self.y_codes, y))] += folded
+
+class Pooled(NamedTuple):
+    """The rank correlation of many tables taken together."""
+
+    pairs: int
+    rho: float
+    blur: float
+
+
+def pooled(tables: Sequence[Ranks]) -> Pooled:
+    """All pairs of all tables as one stream, each table cut as finely as it is: a code stands at its middle."""
+    tables = [table for table in tables if table.pairs]
+    pairs = sum(table.pairs for table in tables)
+    if not pairs:
+        return Pooled(0, float("nan"), 0.0)
+    x_parts, x_spread, x_blur = _ranked([(t.x_values, t.counts.sum(axis=1), t.x_shift) for t in tables], pairs)
+    y_parts, y_spread, y_blur = _ranked([(t.y_values, t.counts.sum(axis=0), t.y_shift) for t in tables], pairs)
+    together = sum(float(x @ (t.counts / pairs) @ y) for x, y, t in zip(x_parts, y_parts, tables, strict=True))
+    rho = together / np.sqrt(x_spread * y_spread) if x_spread * y_spread > 0 else float("nan")
+    return Pooled(pairs, float(rho), max(x_blur, y_blur))
+
+
+def _ranked(
+    axes: list[tuple[Float[np.ndarray, " _"], Int[np.ndarray, " _"], int]], pairs: int
+) -> tuple[list[Float[np.ndarray, " _"]], float, float]:
+    """Average ranks of the codes of each table among all, as shares less one half; their variance; what codes hide."""
+    values, place = np.unique(np.concatenate([values for values, _, _ in axes]), return_inverse=True)
+    shares = np.bincount(place, np.concatenate([counts for _, counts, _ in axes]), minlength=len(values)) / pairs
+    ranks = np.cumsum(shares) - shares / 2 - 0.5
+    spread = float(ranks**2 @ shares) if len(values) > 1 else 0.0
+    hidden = float((shares**3).sum()) if any(shift for _, _, shift in axes) else 0.0
+    return np.split(ranks[place], np.cumsum([len(values) for values, _, _ in axes])[:-1]), spread, hidden
 
 
 def _folded(codes: np.ndarray, counts: np.ndarray, *, axis: int) -> tuple[np.ndarray, np.ndarray]:
@@ -118,8 +129,3 @@ def _folded(codes: np.ndarray, counts: np.ndarray, *, axis: int) -> tuple[np.nda
     if len(kept) == len(codes):
         return codes, counts
     return kept, np.add.reduceat(counts, np.searchsorted(codes, kept), axis=axis)
-
-
-def _centred(counts: Int[np.ndarray, " code"]) -> Float[np.ndarray, " code"]:
-    """Average rank of each code, as a share of all, less the mean of all."""
-    return (np.cumsum(counts) - counts / 2) / counts.sum() - 0.5

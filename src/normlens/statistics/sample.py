@@ -20,8 +20,11 @@ class Sample:
     rows: Float[np.ndarray, "row column"]
 
     @staticmethod
-    def of(rows: Shaped[np.ndarray, "row column"], *, size: int, random: np.random.Generator) -> Sample:
-        return Sample(size, random.random(len(rows)), rows.astype(np.float64))._cut()
+    def of(
+        rows: Shaped[np.ndarray, "row column"], *, size: int, random: np.random.Generator, ceiling: float = 1.0
+    ) -> Sample:
+        """Rows drawn from a stream; with a `ceiling` they are those whose priority came out below it."""
+        return Sample(size, ceiling * random.random(len(rows)), rows.astype(np.float64))._cut()
 
     def __add__(self, other: Sample) -> Sample:
         priority = np.concatenate([self.priority, other.priority])

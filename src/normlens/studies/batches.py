@@ -55,7 +55,7 @@ def batches(
     """Batches of at most `tokens` tokens, padding included; sequences are cut to `length`."""
     limit = min(length, longest(subject) or length)
     sized = sorted(
-        ((_size(subject, item, limit), i, item) for i, item in enumerate(items)), key=lambda s: (-s[0], s[1])
+        zip(_sizes(subject, items, limit), range(len(items)), items, strict=True), key=lambda s: (-s[0], s[1])
     )
     while sized:
         most = max(1, tokens // sized[0][0])
@@ -63,14 +63,20 @@ def batches(
         yield _batch(subject, [item for _, _, item in group], categories, limit)
 
 
-def _size(subject: Subject, item: Item, limit: int) -> int:
-    if item.tokens is not None:
-        return min(len(item.tokens), limit)
+def _sizes(subject: Subject, items: Sequence[Item], limit: int) -> list[int]:
+    """How many tokens each item has, after cutting; of a source, where there is one."""
     tokenizer: Any = getattr(subject.tokenizer, "tokenizer", subject.tokenizer)
-    if tokenizer is None:
-        return limit
-    text = item.texts if not subject.is_seq2seq else item.texts[:1]
-    return len(tokenizer(*text, truncation=True, max_length=limit)["input_ids"])
+    if len({len(item.texts) for item in items}) > 1:
+        odd = next(item for item in items if len(item.texts) != len(items[0].texts))
+        raise InputError(
+            f"Single texts and pairs are mixed: {items[0].where} has {len(items[0].texts)}, {odd.where} has "
+            f"{len(odd.texts)}.\n  Do: give a corpus of one or the other."
+        )
+    if any(item.tokens is not None for item in items):
+        return [min(len(item.tokens or ()), limit) for item in items]
+    columns = list(zip(*(item.texts for item in items), strict=True))
+    texts = [list(column) for column in columns[: 1 if subject.is_seq2seq else 2]]
+    return [len(ids) for ids in tokenizer(*texts, truncation=True, max_length=limit)["input_ids"]]
 
 
 def _batch(subject: Subject, items: list[Item], categories: Categories, limit: int) -> Batch:
@@ -81,6 +87,11 @@ def _batch(subject: Subject, items: list[Item], categories: Categories, limit: i
 
 def _encoded(subject: Subject, items: list[Item], limit: int) -> Encoded:
     if items[0].tokens is not None:
+        if subject.is_seq2seq:
+            raise InputError(
+                f"The corpus holds ready tokens of one side, but '{subject.name}' has a source and a target.\n"
+                "  Do: give texts, or pairs of source and target."
+            )
         return ready(subject, _from_tokens(subject, items, limit))
     texts = [item.texts if len(item.texts) > 1 else "".join(item.texts) for item in items]
     if not subject.is_seq2seq:

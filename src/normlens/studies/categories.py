@@ -7,24 +7,21 @@ over the tokens of the category in a sequence, then over the sequences that have
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from normlens.statistics import Moments
-from normlens.studies.batches import Batch
 from normlens.studies.look import Look
 from normlens.studies.results import Categories
+from normlens.studies.seeing import Study
 from normlens.studies.state import State, by_layer, padded
 
 
-class CategoriesStudy:
+class CategoriesStudy(Study):
     """Counts shares."""
 
-    name = "categories"
-
     def __init__(self, state: State, categories: int) -> None:
-        self.state, self.categories = state, categories
+        super().__init__(state)
+        self.categories = categories
 
     def see(self, look: Look) -> None:
         members = look.categories[:, :, None] == np.arange(self.categories)  # (batch, src, category)
@@ -40,9 +37,6 @@ class CategoriesStudy:
             f"{prefix}/transformed", Moments.of(sums["transformed"] / np.maximum(tokens, 1)[:, :, None], there)
         )
         self.state.add(f"{prefix}/tokens", Moments.of(tokens.astype(np.float64)))
-
-    def finish(self, batch: Batch, output: Any) -> None:
-        """Nothing is left to do when the blocks were seen."""
 
 
 def categories(state: State, kind: str, names: tuple[str, ...]) -> Categories:

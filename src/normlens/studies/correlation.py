@@ -5,16 +5,14 @@ Room: studies. Pooled: every pair (layer, head, sequence, query, key) whose key 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
-from normlens.statistics import Ranks, Sample
-from normlens.studies.batches import Batch
+from normlens.statistics import Ranks, Sample, pooled
 from normlens.studies.look import Look
 from normlens.studies.pairs import Tally
 from normlens.studies.results import Correlation
+from normlens.studies.seeing import Study
 from normlens.studies.state import State, ranks_in
 
 RATE = 0.01  # share of the pairs drawn for Figure 5
@@ -23,15 +21,13 @@ CONSTANT = 1e-5  # ‖f‖ that differ by less, relative, differ by rounding alo
 BLURRED = 1e-3  # 2 · 5e-4: more variance than this lost to codes, and ρ is not good to 5e-4
 
 
-class CorrelationStudy:
+class CorrelationStudy(Study):
     """Counts pairs."""
 
-    name = "correlation"
-
-    def __init__(self, state: State, categories: int, seed: int) -> None:
-        self.state, self.categories, self.seed = state, categories, seed
+    def __init__(self, state: State, seed: int) -> None:
+        super().__init__(state)
+        self.seed = seed
         self.tallies: dict[str, Tally] = {}
-        self.batches = 0
 
     def see(self, look: Look) -> None:
         prefix = f"correlation/{look.kind}/{look.layer}"
@@ -40,9 +36,6 @@ class CorrelationStudy:
         self.tallies[prefix].add(look)
         self._draw(look)
 
-    def finish(self, batch: Batch, output: Any) -> None:
-        """Nothing is left to do when the blocks were seen."""
-
     def settle(self) -> None:
         """Bring what was counted into the state."""
         for prefix, tally in self.tallies.items():
@@ -50,20 +43,26 @@ class CorrelationStudy:
                 self.state[f"{prefix}/{head}/{category}"] = table
 
     def _draw(self, look: Look) -> None:
-        """A share of the pairs, the same ones whenever the seed and the batch are the same."""
-        batch, head, tgt, src = look.weights.shape
+        """A share of the pairs, the same ones whenever the seed and the batch are the same.
+
+        What could not stay in a full sample, for its priority, is not drawn in the first place.
+        """
         random = np.random.default_rng([self.seed, look.number, look.layer])
-        count = random.poisson(RATE * batch * head * tgt * src)
-        at = [random.integers(0, size, count) for size in (batch, head, tgt, src)]
-        category = look.categories[at[0], at[3]]
-        kept = category >= 0
-        if look.visible is not None:
-            kept &= look.visible.cpu().numpy()[at[0], at[2], at[3]]
-        weights = look.weights[tuple(torch.from_numpy(index) for index in at)].cpu().numpy()
-        rows = np.stack([weights, look.norms[at[0], at[1], at[3]]], axis=1)
-        for one in np.unique(category[kept]):
-            mine = rows[kept & (category == one)]
-            self.state.add(f"sample/{look.kind}/{one}", Sample.of(mine, size=DRAWN, random=random))
+        heads, queries = look.weights.shape[1:3]
+        for category in np.unique(look.categories[look.real]).tolist():
+            name = f"sample/{look.kind}/{category}"
+            known = self.state.sample(name)
+            ceiling = 1.0 if known is None or len(known.rows) < DRAWN else float(known.priority[-1])
+            sequence, position = np.nonzero(look.categories == category)
+            count = random.poisson(RATE * ceiling * len(sequence) * heads * queries)
+            key, head, query = (random.integers(0, size, count) for size in (len(sequence), heads, queries))
+            at = sequence[key], head, query, position[key]
+            if look.visible is not None:
+                kept = look.visible.cpu().numpy()[at[0], at[2], at[3]]
+                at = tuple(index[kept] for index in at)
+            weights = look.weights[tuple(torch.from_numpy(index) for index in at)].cpu().numpy()
+            rows = np.stack([weights, look.norms[at[0], at[1], at[3]]], axis=1)
+            self.state.add(name, Sample.of(rows, size=DRAWN, random=random, ceiling=ceiling))
 
 
 def correlation(state: State, kind: str, names: tuple[str, ...]) -> Correlation:
@@ -74,13 +73,14 @@ def correlation(state: State, kind: str, names: tuple[str, ...]) -> Correlation:
     rho_heads = np.full((len(names), len(layers), heads), np.nan)
     constant = blurred = 0
     for (layer, head, category), table in tables.items():
+        alone = pooled([table])
         if _constant(table):
             constant += 1
         else:
-            rho_heads[category, layers.index(layer), head] = table.rho
-        blurred += table.blur > BLURRED
-    pooled = [
-        Ranks.pooled([table for (_, _, c), table in tables.items() if c == category]) for category in range(len(names))
+            rho_heads[category, layers.index(layer), head] = alone.rho
+        blurred += alone.blur > BLURRED
+    together = [
+        pooled([table for (_, _, c), table in tables.items() if c == category]) for category in range(len(names))
     ]
     drawn = [state.sample(f"sample/{kind}/{category}") for category in range(len(names))]
     rows = [np.zeros((0, 2)) if sample is None else sample.rows for sample in drawn]
@@ -89,15 +89,15 @@ def correlation(state: State, kind: str, names: tuple[str, ...]) -> Correlation:
         notes.append(f"ρ of {constant} heads is not defined: ‖f(x)‖ is the same for every token of the category.")
     if blurred:
         notes.append(f"ρ of {blurred} heads is approximate: the numbers are too unevenly spread for 5e-4.")
-    coarse = [name for name, table in zip(names, pooled, strict=True) if table.blur > BLURRED]
+    coarse = [name for name, one in zip(names, together, strict=True) if one.blur > BLURRED]
     if coarse:
         notes.append(f"Pooled ρ of {', '.join(coarse)} is approximate: the numbers are too unevenly spread for 5e-4.")
     return Correlation(
         kind=kind,
         names=names,
         layers=layers,
-        pairs=np.array([table.pairs for table in pooled]),
-        rho=np.array([np.nan if _constant(table) else table.rho for table in pooled]),
+        pairs=np.array([one.pairs for one in together]),
+        rho=np.array([one.rho for one in together]),
         rho_heads=rho_heads,
         sample_rate=RATE,
         sample_category=np.repeat(np.arange(len(names)), [len(part) for part in rows]),

@@ -15,19 +15,15 @@ from normlens.statistics import Moments
 from normlens.studies.batches import Batch
 from normlens.studies.look import Look
 from normlens.studies.results import Dispersion, Spread
+from normlens.studies.seeing import Study
 from normlens.studies.state import State, by_layer, padded
 
 HIDDEN = {"self": "hidden_states", "encoder": "encoder_hidden_states", "decoder": "decoder_hidden_states"}
 SIDE = {"self": "text", "encoder": "source", "decoder": "target"}
 
 
-class DispersionStudy:
+class DispersionStudy(Study):
     """Counts lengths."""
-
-    name = "dispersion"
-
-    def __init__(self, state: State) -> None:
-        self.state = state
 
     def see(self, look: Look) -> None:
         lengths = look.norms.transpose(0, 2, 1)[look.real]

@@ -16,6 +16,7 @@ from normlens.statistics import Moments, Ranks, Sample
 from normlens.studies.batches import Batch
 from normlens.studies.look import Look
 from normlens.studies.results import Frequency
+from normlens.studies.seeing import Study
 from normlens.studies.state import State
 
 DRAWN = 20_000  # occurrences kept for the picture
@@ -23,13 +24,14 @@ SIZE = 1024
 SIDE = {"self": "text", "encoder": "source", "decoder": "target", "cross": "source"}
 
 
-class FrequencyStudy:
+class FrequencyStudy(Study):
     """Counts occurrences."""
 
-    name = "frequency"
-
     def __init__(self, state: State, ranks: FrequencyRanks, seed: int) -> None:
-        self.state, self.ranks, self.seed = state, ranks, seed
+        super().__init__(state)
+        self.ranks, self.seed = ranks, seed
+        self.waiting: dict[str, list[Float[np.ndarray, "token column"]]] = {}
+        self.number = 0
         self.sums: dict[str, tuple[int, Float[np.ndarray, "batch src"], Float[np.ndarray, "batch src"]]] = {}
 
     def see(self, look: Look) -> None:
@@ -42,18 +44,27 @@ class FrequencyStudy:
         for kind, (heads, norms, weights) in self.sums.items():
             group = batch.groups[SIDE[kind]]
             real = group.categories >= 0
-            ids, size = group.ids[real], len(self.ranks.ranks)
-            norm, weight = norms[real] / heads, weights[real] / heads
-            self.state.add(f"types/{kind}/norm", Moments.grouped(norm, ids, size))
-            self.state.add(f"types/{kind}/weight", Moments.grouped(weight, ids, size))
-            kept = ~self.ranks.excluded[ids]
-            rank = self.ranks.ranks[ids][kept].astype(np.float64)
-            self.state.add(f"frequency/{kind}/norm", Ranks.of(rank, norm[kept], size=SIZE))
-            self.state.add(f"frequency/{kind}/weight", Ranks.of(rank, weight[kept], size=SIZE))
-            rows = np.stack([rank, weight[kept], norm[kept], group.categories[real][kept]], axis=1)
-            random = np.random.default_rng([self.seed, batch.number])
-            self.state.add(f"points/{kind}", Sample.of(rows, size=DRAWN, random=random))
-        self.sums = {}
+            columns = group.ids[real], weights[real] / heads, norms[real] / heads, group.categories[real]
+            self.waiting.setdefault(kind, []).append(np.stack(columns, axis=1))
+        self.sums, self.number = {}, batch.number
+
+    def shard(self) -> None:
+        for kind, waiting in self.waiting.items():
+            self._count(kind, np.concatenate(waiting))
+        self.waiting = {}
+
+    def _count(self, kind: str, rows: Float[np.ndarray, "token column"]) -> None:
+        ids, weight, norm, category = rows.T
+        ids, size = ids.astype(np.int64), len(self.ranks.ranks)
+        self.state.add(f"types/{kind}/norm", Moments.grouped(norm, ids, size))
+        self.state.add(f"types/{kind}/weight", Moments.grouped(weight, ids, size))
+        kept = ~self.ranks.excluded[ids]
+        rank = self.ranks.ranks[ids][kept].astype(np.float64)
+        self.state.add(f"frequency/{kind}/norm", Ranks.of(rank, norm[kept], size=SIZE))
+        self.state.add(f"frequency/{kind}/weight", Ranks.of(rank, weight[kept], size=SIZE))
+        points = np.stack([rank, weight[kept], norm[kept], category[kept]], axis=1)
+        random = np.random.default_rng([self.seed, self.number])
+        self.state.add(f"points/{kind}", Sample.of(points, size=DRAWN, random=random))
 
 
 def frequency(

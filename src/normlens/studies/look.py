@@ -31,6 +31,8 @@ class Look:
     queries: Int[np.ndarray, " batch"]  # how many queries each sequence has
     norms: Float[np.ndarray, "batch head src"]  # ‖f(x)‖
     received: Float[np.ndarray, "batch head src"]
+    least: Float[np.ndarray, " head"]  # smallest α of each head, over visible pairs
+    most: Float[np.ndarray, " head"]
     number: int  # of the batch, for drawing at random
 
     @property
@@ -57,26 +59,27 @@ def look(
 ) -> Look:
     """Reduce a block to what the studies need."""
     weights = block.weights.float()
+    keys = (categories >= 0).sum(axis=1)
+    real = [weights[b, :, :tgt, :src] for b, (tgt, src) in enumerate(zip(queries, keys, strict=True))]
+    ragged = any(part.shape[1:] != weights.shape[2:] for part in real)
+    least = torch.stack([part.amin(dim=(1, 2)) for part in real]).amin(dim=0)
+    visible = None
+    if not bool((least > 0).all()):
+        visible = (weights > 0).any(dim=1)  # a pair to which no head gives any weight is masked, or padding
+        least = weights.masked_fill(~visible[:, None], torch.inf).amin(dim=(0, 2, 3))
+    elif ragged:
+        rows = torch.arange(weights.shape[2]) < torch.from_numpy(queries)[:, None]
+        visible = (rows[:, :, None] & torch.from_numpy(categories >= 0)[:, None]).to(weights.device)
     return Look(
         kind=block.kind,
         layer=block.layer,
         weights=weights,
-        visible=_visible(weights, categories, queries),
+        visible=visible,
         categories=categories,
         queries=queries,
         norms=block.transformed_norms.cpu().numpy(),
         received=weights.sum(dim=2).cpu().numpy(),
+        least=least.cpu().numpy(),
+        most=weights.amax(dim=(0, 2, 3)).cpu().numpy(),
         number=number,
     )
-
-
-def _visible(weights: Tensor, categories: np.ndarray, queries: np.ndarray) -> Tensor | None:
-    """A pair to which no head gives any weight is masked: a later token, one outside the window, padding."""
-    ragged = bool((categories < 0).any()) or bool((queries < weights.shape[2]).any())
-    if not ragged and bool(weights.amin() > 0):
-        return None
-    visible = (weights > 0).any(dim=1)
-    if ragged:
-        rows = torch.arange(weights.shape[2]) < torch.from_numpy(queries)[:, None]
-        visible &= (rows[:, :, None] & torch.from_numpy(categories >= 0)[:, None]).to(visible.device)
-    return visible

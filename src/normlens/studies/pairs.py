@@ -20,8 +20,9 @@ from normlens.statistics import Ranks
 from normlens.statistics.codes import codes_of, joined
 from normlens.studies.look import Look
 
-SIZE = 256, 512  # codes of ‖f‖ and of α in a table
-WIDTH, ROWS = 4096, 1024  # of a box at most; where that is too little, pairs are sorted
+SIZE = 256, 256  # codes of ‖f‖ and of α in a table
+WIDTH = 2048  # codes of α in a box at most; where that is too little, pairs are sorted
+FULL = 1 << 30  # pairs counted in a box before it becomes a table: its cells are 32 bits wide
 FIRST = 16  # tokens that are sorted to learn how fine the cut of a new table is
 Cell = tuple[int, int]  # head, category
 
@@ -32,66 +33,57 @@ class Tally:
     def __init__(self, tables: dict[Cell, Ranks] | None = None) -> None:
         self._tables = dict(tables or {})
         self._boxes: dict[Cell, _Box] = {}
+        self._cells: Tensor | None = None  # memory that is used again and again
 
     def tables(self) -> dict[Cell, Ranks]:
         """What was counted so far."""
-        for cell in list(self._boxes):
-            self._close(cell)
+        for cell, box in self._boxes.items():
+            if box.counted:
+                self._join(cell, box.table())
+                box.empty()
         return dict(sorted(self._tables.items()))
 
     def add(self, look: Look) -> None:
         """Count the pairs of one batch."""
         codes = codes_of(look.norms)
         members = {int(one): look.categories == one for one in np.unique(look.categories[look.real])}
+        lows, highs = codes_of(look.least).tolist(), codes_of(look.most).tolist()
         for head in range(look.weights.shape[1]):
-            low, high = _range(look, head)
-            counted: dict[int, Bool[np.ndarray, "batch src"]] = {}
-            for category, keys in members.items():
-                cell = head, category
-                if cell not in self._tables:
-                    first = keys & (np.cumsum(keys).reshape(keys.shape) <= FIRST)
-                    self._join(cell, _sorted(look, head, first))
-                    keys = keys & ~first
-                if self._ready(cell, codes[:, head][keys], low, high):
-                    counted[category] = keys
-                else:
-                    self._join(cell, _sorted(look, head, keys))
-            if counted:
-                self._count(look, head, codes[:, head], counted)
+            self._add(look, head, codes[:, head], members, lows[head], highs[head])
 
-    def _ready(self, cell: Cell, codes: Int[np.ndarray, " key"], low: int, high: int) -> bool:
-        """Whether a box has room for ‖f‖ of these codes and α from low to high, now or after widening it."""
-        box = self._boxes.get(cell)
-        if box is None or not box.fits(codes, low, high):
-            self._close(cell)
-            box = self._boxes[cell] = _Box.around(self._tables[cell], codes, low, high)
-        if box.width <= WIDTH:
-            return True
-        self._boxes.pop(cell)
-        return False
-
-    def _count(self, look: Look, head: int, codes: np.ndarray, counted: dict[int, np.ndarray]) -> None:
-        base, shift = np.zeros(codes.shape, np.int32), np.full(codes.shape, 31, np.int32)
-        starts = [0]
-        for category, keys in counted.items():
-            box = self._boxes[head, category]
-            base[keys] = starts[-1] + box.rows(codes[keys]) * box.width - box.bottom
-            shift[keys] = box.y_shift
-            starts.append(starts[-1] + box.counts.size)
-        base[shift == 31] = starts[-1]  # what does not count goes into a cell of its own
-        bits = look.weights[:, head].view(torch.int32)
-        cells = torch.bitwise_right_shift(bits, _beside(shift, bits))
-        cells += _beside(base, bits)
-        if look.visible is not None:
-            cells.masked_fill_(~look.visible, starts[-1])
-        counts = torch.bincount(cells.flatten(), minlength=starts[-1] + 1).cpu().numpy()
-        for start, category in zip(starts, counted, strict=False):
-            box = self._boxes[head, category]
-            box.counts += counts[start : start + box.counts.size].reshape(box.counts.shape)
+    def _add(
+        self,
+        look: Look,
+        head: int,
+        codes: Int[np.ndarray, "batch src"],
+        members: dict[int, Bool[np.ndarray, "batch src"]],
+        low: int,
+        high: int,
+    ) -> None:
+        placed: list[tuple[_Box, np.ndarray, np.ndarray]] = []
+        for category, keys in members.items():
+            cell = head, category
+            if cell not in self._tables:
+                first = keys & (np.cumsum(keys).reshape(keys.shape) <= FIRST)
+                self._join(cell, _sorted(look, head, first))
+                keys = keys & ~first
+            box = self._boxes.get(cell)
+            rows = None if box is None else box.rows(codes[keys], low, high)
+            if box is None or rows is None:
+                self._close(cell)
+                box = _Box.around(self._tables[cell], codes[keys], low, high)
+                rows = box.rows(codes[keys], low, high)
+            if rows is None or box.width > WIDTH:
+                self._join(cell, _sorted(look, head, keys))
+            else:
+                self._boxes[cell] = box
+                placed.append((box, keys, rows))
+        if placed:
+            self._cells = _count(look, head, placed, self._cells)
 
     def _close(self, cell: Cell) -> None:
         box = self._boxes.pop(cell, None)
-        if box is not None and box.counts.any():
+        if box is not None and box.counted:
             self._join(cell, box.table())
 
     def _join(self, cell: Cell, table: Ranks) -> None:
@@ -108,7 +100,8 @@ class _Box:
     width: int
     codes: Int[np.ndarray, " row"]  # of ‖f‖, ascending
     order: Int[np.ndarray, " row"]  # their rows
-    counts: Int[np.ndarray, "row alpha"]
+    counts: Int[np.ndarray, "row2 alpha"]  # 32 bits wide; rows in the order they came, and empty ones
+    counted: int = 0  # pairs, so that no cell can overflow
 
     @staticmethod
     def around(table: Ranks, codes: Int[np.ndarray, " key"], low: int, high: int) -> _Box:
@@ -119,43 +112,66 @@ class _Box:
         bottom = max(0, low - room)
         width = 1 + high + room - bottom
         rows, x_shift = joined(table.x_codes, table.x_shift, np.unique(codes), 0, SIZE[0])
-        counts = np.zeros((len(rows), min(width, WIDTH)), np.int64)
+        counts = np.zeros((SIZE[0], min(width, WIDTH)), np.int32)  # rows that no code has yet cost nothing
         return _Box(x_shift, table.y_shift, bottom, width, rows, np.arange(len(rows)), counts)
 
-    def fits(self, codes: Int[np.ndarray, " key"], low: int, high: int) -> bool:
-        """Whether these pairs have a place; rows are added for codes of ‖f‖ that are new."""
+    def rows(self, codes: Int[np.ndarray, " key"], low: int, high: int) -> Int[np.ndarray, " key"] | None:
+        """The rows of these codes of ‖f‖, new ones included; None when they, or α from low to high, have no place."""
         if low >> self.y_shift < self.bottom or high >> self.y_shift >= self.bottom + self.width:
-            return False
-        new = np.setdiff1d(codes >> self.x_shift, self.codes)
-        if len(new) + len(self.codes) > ROWS:
-            return False
-        if len(new):
-            both = np.concatenate([self.codes, new])
-            sort = np.argsort(both)
-            self.codes, self.order = (
-                both[sort],
-                np.concatenate([self.order, len(self.order) + np.arange(len(new))])[sort],
-            )
-            self.counts = np.concatenate([self.counts, np.zeros((len(new), self.width), np.int64)])
-        return True
+            return None
+        if self.counted > FULL:
+            return None
+        codes = codes >> self.x_shift
+        place = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
+        unknown = self.codes[place] != codes
+        if not unknown.any():
+            return self.order[place]
+        new = np.unique(codes[unknown])
+        if len(new) + len(self.codes) > SIZE[0]:
+            return None
+        both, order = np.concatenate([self.codes, new]), np.arange(len(self.order), len(self.order) + len(new))
+        sort = np.argsort(both)
+        self.codes, self.order = both[sort], np.concatenate([self.order, order])[sort]
+        return self.order[np.searchsorted(self.codes, codes)]
 
-    def rows(self, codes: Int[np.ndarray, " key"]) -> Int[np.ndarray, " key"]:
-        return self.order[np.searchsorted(self.codes, codes >> self.x_shift)]
+    def empty(self) -> None:
+        self.counts[:], self.counted = 0, 0
 
     def table(self) -> Ranks:
         """The same counts; codes that did not occur are left out."""
-        dense = self.counts[self.order]
+        dense = self.counts[self.order].astype(np.int64)
         x, y = np.flatnonzero(dense.any(axis=1)), np.flatnonzero(dense.any(axis=0))
         return Ranks(*SIZE, self.x_shift, self.y_shift, self.codes[x], self.bottom + y, dense[np.ix_(x, y)])
 
 
-def _range(look: Look, head: int) -> tuple[int, int]:
-    """Codes of the smallest and largest α of a head."""
-    weights = look.weights[:, head]
+def _count(look: Look, head: int, placed: list[tuple[_Box, np.ndarray, np.ndarray]], cells: Tensor | None) -> Tensor:
+    """Every pair of a head into its cell, all categories at once; only rows that occur have cells."""
+    base = np.zeros(look.categories.shape, np.int32)
+    shift = np.full(look.categories.shape, 31, np.int32)
+    start, stretches = 0, []
+    for box, keys, rows in placed:
+        occurs = np.zeros(len(box.order), np.int64)
+        occurs[rows] = 1
+        base[keys] = start + (np.cumsum(occurs) - 1)[rows] * box.width - box.bottom
+        shift[keys] = box.y_shift
+        stretches.append((box, np.flatnonzero(occurs), start))
+        start += int(occurs.sum()) * box.width
+    base[shift == 31] = start  # what does not count goes into a cell of its own
+    bits = look.weights[:, head].view(torch.int32)
+    if cells is None or cells.shape != bits.shape:
+        cells = torch.empty(bits.shape, dtype=torch.int32, device=bits.device)
+    torch.bitwise_right_shift(bits, _beside(shift, bits), out=cells).add_(_beside(base, bits))
     if look.visible is not None:
-        weights = weights[look.visible]
-    low, high = codes_of(torch.stack(torch.aminmax(weights)).cpu().numpy()).tolist()
-    return low, high
+        cells.masked_fill_(~look.visible, start)
+    counts = torch.bincount(cells.flatten(), minlength=start + 1).cpu().numpy()
+    for box, rows, first in stretches:
+        part = counts[first : first + len(rows) * box.width].reshape(len(rows), box.width)
+        box.counted += bits.numel()
+        if len(rows) == len(box.order):
+            box.counts[: len(rows)] += part
+        else:
+            box.counts[rows] += part
+    return cells
 
 
 def _sorted(look: Look, head: int, keys: Bool[np.ndarray, "batch src"]) -> Ranks:

@@ -34,7 +34,7 @@ def study(
     length: int = 128,
     limit: int | None = None,
     seed: int = 0,
-    batch_tokens: int = 2048,
+    batch_tokens: int = 4096,
     folder: str | Path | None = None,
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,

@@ -19,11 +19,12 @@ from normlens.studies.correlation import CorrelationStudy
 from normlens.studies.dispersion import DispersionStudy
 from normlens.studies.frequency import FrequencyStudy
 from normlens.studies.look import look
+from normlens.studies.seeing import Study
 from normlens.studies.setting import Setting, StudyError
 from normlens.studies.state import State
 
 SHARD = 64  # items between two points at which a run can be continued
-SAVE = 15.0  # seconds between two saves
+SAVE = 30.0  # seconds between two saves
 SIDES = {"self": ("text", "text"), "encoder": ("source", "source"), "decoder": ("target", "target")}
 SIDES |= {"cross": ("target", "source")}
 
@@ -58,6 +59,8 @@ class Run:
             for batch in chosen:
                 self._see(batch)
                 progress(len(next(iter(batch.groups.values())).lengths))
+            for study in self.studies:
+                study.shard()
             self.facts["items"] += len(items)
             if time.monotonic() - saved > SAVE:
                 self._save()
@@ -91,21 +94,22 @@ class Run:
             self.facts["tokens"] += int(group.lengths.sum())
             self.facts["squares"] += int((group.lengths**2).sum())
 
-    def _studies(self) -> list[Any]:
-        setting, count = self.setting, len(self.setting.categories.names)
-        made: dict[str, Callable[[], Any]] = {
-            "dispersion": lambda: DispersionStudy(self.state),
-            "categories": lambda: CategoriesStudy(self.state, count),
-            "correlation": lambda: CorrelationStudy(self.state, count, setting.seed),
-            "frequency": lambda: FrequencyStudy(self.state, setting.ranks, setting.seed) if setting.ranks else None,
+    def _studies(self) -> list[Study]:
+        setting, state = self.setting, self.state
+        made: dict[str, Callable[[], Study]] = {
+            "dispersion": lambda: DispersionStudy(state),
+            "categories": lambda: CategoriesStudy(state, len(setting.categories.names)),
+            "correlation": lambda: CorrelationStudy(state, setting.seed),
         }
+        if setting.ranks is not None:
+            ranks = setting.ranks
+            made["frequency"] = lambda: FrequencyStudy(state, ranks, setting.seed)
         return [made[name]() for name in setting.studies]
 
     def settled(self) -> State:
         """The statistics, complete up to now."""
         for study in self.studies:
-            if isinstance(study, CorrelationStudy):
-                study.settle()
+            study.settle()
         return self.state
 
     def _save(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from normlens.reports.pictures.canvas import DrawingMissing as DrawingMissing
 from normlens.reports.pictures.canvas import Drawn as Drawn
 from normlens.reports.pictures.canvas import Picture as Picture
+from normlens.reports.pictures.canvas import check as check
 from normlens.reports.pictures.canvas import drawn as drawn
 from normlens.reports.pictures.categories import categories
 from normlens.reports.pictures.correlation import correlation

@@ -73,6 +73,16 @@ class Drawn:
     png: bytes
 
 
+def check() -> None:
+    """Refuse before the work when there is nothing to draw with."""
+    try:
+        import matplotlib as matplotlib
+    except ImportError as error:
+        raise DrawingMissing(
+            "The figures of a report need matplotlib, which is not installed.\n  Do: pip install 'normlens[report]'."
+        ) from error
+
+
 def drawn(picture: Picture) -> Drawn:
     """Draw once, write twice; the places found for the first file are kept for the second."""
     with _house_style(picture.name):
@@ -87,12 +97,9 @@ def drawn(picture: Picture) -> Drawn:
 @contextmanager
 def _house_style(name: str) -> Iterator[None]:
     """Our settings on top of matplotlib's own; the reader's come back afterwards."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise DrawingMissing(
-            "The figures of a report need matplotlib, which is not installed.\n  Do: pip install 'normlens[report]'."
-        ) from error
+    check()
+    import matplotlib
+
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({**STYLE, "svg.hashsalt": name})

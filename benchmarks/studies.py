@@ -1,0 +1,112 @@
+"""What the studies of a corpus cost, as ratios measured side by side in one run.
+
+    python benchmarks/studies.py CORPUS [--items 992] [--threads 2]
+
+All four studies, from reading the corpus to the last number, against the plain eager forward with attentions returned
+over the very same batches, which take turns with them. Memory is that of a process of its own that studies only.
+"""
+
+import argparse
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+import transformers
+from transformers import AutoModel, BertConfig, BertModel
+
+import normlens as nl
+from normlens.corpora import corpus
+from normlens.lens import Lens
+from normlens.models.default import default_folder
+from normlens.studies import STUDIES
+from normlens.studies.batches import Batch
+from normlens.studies.questions import STATE, findings
+from normlens.studies.run import Run
+from normlens.studies.setting import Setting, setting
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus")
+    parser.add_argument("--items", type=int, default=992)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only-study", nargs=2, metavar=("MODEL", "ITEMS"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.only_study:
+        model, items = options.only_study
+        Timed(asked(lens_of(model), options.corpus, int(items)), None, None).whole()
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        return
+    print(f"torch {torch.__version__}, transformers {transformers.__version__}, normlens {nl.__version__}, ", end="")
+    print(f"{platform.machine()}, {options.threads} threads; {Path(options.corpus).name}, cut to 128 tokens\n")
+    print("model            items    pairs   plain s  studies s   ratio   peak resident MB")
+    for model, items in (
+        ("MiniLM", options.items // 2),
+        ("MiniLM", options.items),
+        ("BERT-base", 50),
+        ("BERT-base", 100),
+    ):
+        lens = lens_of(model)
+        with tempfile.TemporaryDirectory() as folder:
+            run = Timed(asked(lens, options.corpus, items), plain_of(model, lens), Path(folder) / STATE)
+            run.whole()
+        again = ["--threads", str(options.threads), "--only-study", model, str(items)]
+        job = [sys.executable, __file__, options.corpus, *again]
+        memory = float(subprocess.run(job, check=True, capture_output=True, text=True).stdout)
+        print(f"{model:14s} {run.facts['items']:7d} {run.facts['squares']:8d} {run.plain_seconds:9.2f} ", end="")
+        print(f"{run.seconds:10.2f} {run.seconds / run.plain_seconds:6.2f}x {memory:18.0f}", flush=True)
+
+
+class Timed(Run):
+    """A run in which the plain model goes over each batch first."""
+
+    def __init__(self, asked: Setting, plain: torch.nn.Module | None, file: Path | None) -> None:
+        super().__init__(asked, file)
+        self.plain, self.plain_seconds, self.seconds = plain, 0.0, 0.0
+
+    def whole(self) -> None:
+        start = time.perf_counter()
+        self.go()
+        findings(self.setting, self)
+        self.seconds = time.perf_counter() - start - self.plain_seconds
+
+    def _see(self, batch: Batch) -> None:
+        if self.plain is not None:
+            start = time.perf_counter()
+            with torch.no_grad():
+                self.plain(**batch.encoded.inputs, output_attentions=True)
+            self.plain_seconds += time.perf_counter() - start
+        super()._see(batch)
+
+
+def asked(lens: Lens, path: str, items: int) -> Setting:
+    return setting(
+        lens, corpus(path), studies=STUDIES, categories=None, ranks=None, length=128, limit=items, seed=0,
+        batch_tokens=4096,
+    )  # fmt: skip
+
+
+def lens_of(model: str) -> Lens:
+    if model == "MiniLM":
+        return nl.load()
+    torch.manual_seed(0)
+    return nl.load(BertModel(BertConfig()).eval(), nl.load().subject.tokenizer)
+
+
+def plain_of(model: str, lens: Lens) -> torch.nn.Module:
+    """The same model with eager attention, which is what returns attentions."""
+    if model == "MiniLM":
+        return AutoModel.from_pretrained(default_folder(), attn_implementation="eager").eval()
+    plain = BertModel(BertConfig(attn_implementation="eager")).eval()
+    plain.load_state_dict(lens.subject.model.state_dict())
+    return plain
+
+
+if __name__ == "__main__":
+    main()

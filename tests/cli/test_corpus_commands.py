@@ -1,0 +1,119 @@
+"""`report` and `study` as a user types them, with good and bad input."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from normlens.cli.main import main
+
+TEXT = "The mill stood by the river, and still it stands.\nNobody knew why.\n\nA third line, the last.\n"
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def test_a_report_is_written_and_summed_up(corpus, tmp_path, capsys):
+    assert main(["report", "--corpus", str(corpus), "--out", str(tmp_path / "out")]) == 0
+    captured = capsys.readouterr()
+    assert "of the weight" in captured.out
+    assert str(tmp_path / "out" / "report.html") in captured.err
+    for part in ("report.html", "findings.json", "figures", "tables", "run.safetensors"):
+        assert (tmp_path / "out" / part).exists()
+
+
+@pytest.mark.parametrize("name", ["dispersion", "categories", "correlation", "frequency"])
+def test_every_study_alone_prints_its_tables(name, corpus, capsys):
+    assert main(["study", name, "--corpus", str(corpus)]) == 0
+    assert f"{name}, self-attention" in capsys.readouterr().out
+    assert main(["study", name, "--corpus", str(corpus), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert any(table.startswith(name) for table in printed["tables"])
+    assert "corpus.txt@" in printed["signature"]
+
+
+def test_standard_input_and_own_categories(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+    flags = ["--category", "water=river,mill", "--category", "ends=/.*s/"]
+    assert main(["study", "categories", "--corpus", "-", *flags]) == 0
+    shown = capsys.readouterr().out
+    assert "water" in shown
+    assert "ends" in shown
+
+
+def test_a_report_that_was_finished_is_written_again_by_resume(corpus, tmp_path, capsys):
+    command = ["report", "--corpus", str(corpus), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
+    (tmp_path / "out" / "report.html").unlink()
+    assert main([*command, "--resume"]) == 0
+    for path, content in before.items():
+        assert path.read_bytes() == content, path
+    capsys.readouterr()
+
+
+BAD = {
+    "empty": (b"", "no text"),
+    "blank": (b"\n\n \n", "no text"),
+    "binary": (b"\x00\x01\x02ELF" * 50, "binary"),
+    "latin": ("caf\u00e9 au lait\n".encode("latin-1") * 3, "encoding"),
+}
+
+
+@pytest.mark.parametrize("kind", list(BAD))
+def test_a_file_that_is_no_text_is_refused_in_words(kind, tmp_path, capsys):
+    content, word = BAD[kind]
+    (tmp_path / "bad.txt").write_bytes(content)
+    assert main(["report", "--corpus", str(tmp_path / "bad.txt"), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert word in said
+    assert "Traceback" not in said
+
+
+def test_what_is_missing_is_named(tmp_path, capsys):
+    assert main(["study", "categories", "--corpus", str(tmp_path / "nowhere.txt")]) == 1
+    assert "nowhere.txt" in capsys.readouterr().err
+    assert main(["study", "frequency", "--ranks", str(tmp_path / "ranks.txt")]) == 1
+    assert "ranks.txt" in capsys.readouterr().err
+    assert main(["study", "categories", "--category", "broken"]) == 1
+    assert "NAME=" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["one", "no comma and no stop\nin any line\n", "word " * 3000], ids=["one token", "no comma", "too long"]
+)
+def test_poor_corpora_give_an_honest_report_without_nan(text, tmp_path, capsys):
+    (tmp_path / "poor.txt").write_text(text)
+    assert main(["report", "--corpus", str(tmp_path / "poor.txt"), "--out", str(tmp_path / "out")]) == 0
+    assert "nan" not in capsys.readouterr().out.lower().replace("nano", "")
+    for path in (tmp_path / "out").rglob("*.[cj]s*"):
+        assert "nan" not in path.read_text().lower(), path
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_the_work(corpus, tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    assert main(["report", "--corpus", str(corpus), "--out", str(tmp_path / "file" / "out")]) == 1
+    assert "Nothing can be written" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_an_error_in_words(corpus, tmp_path, capsys, monkeypatch):
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("normlens.statistics.files.save_file", full)
+    assert main(["report", "--corpus", str(corpus), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert "No space left" in said
+    assert "--resume" in said
+
+
+def test_the_bar_vanishes_when_nobody_watches(corpus):
+    job = [sys.executable, "-m", "normlens.cli.main", "study", "categories", "--corpus", str(corpus)]
+    done = subprocess.run(job, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
