@@ -8,7 +8,6 @@ over the very same batches, which take turns with them. Memory is that of a proc
 
 import argparse
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -40,8 +39,9 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     if options.only_study:
         model, items = options.only_study
-        Timed(asked(lens_of(model), options.corpus, int(items)), None, None).whole()
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        with tempfile.TemporaryDirectory() as folder:
+            Timed(asked(lens_of(model), options.corpus, int(items)), None, Path(folder) / STATE).whole()
+        print(peak_resident())
         return
     print(f"torch {torch.__version__}, transformers {transformers.__version__}, normlens {nl.__version__}, ", end="")
     print(f"{platform.machine()}, {options.threads} threads; {Path(options.corpus).name}, cut to 128 tokens\n")
@@ -61,6 +61,12 @@ def main() -> None:
         memory = float(subprocess.run(job, check=True, capture_output=True, text=True).stdout)
         print(f"{model:14s} {run.facts['items']:7d} {run.facts['squares']:8d} {run.plain_seconds:9.2f} ", end="")
         print(f"{run.seconds:10.2f} {run.seconds / run.plain_seconds:6.2f}x {memory:18.0f}", flush=True)
+
+
+def peak_resident() -> float:
+    """Megabytes this process has held at most. Not ru_maxrss, which a child inherits from a large parent."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
 
 
 class Timed(Run):

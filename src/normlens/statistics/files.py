@@ -64,7 +64,8 @@ def read(path: Path) -> tuple[dict[str, Statistic], dict[str, Any]]:
                 arrays[name][part] = one.astype(np.int64) if one.dtype == np.int32 else one
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise StateError(
-            f"{path} does not hold the state of a run: {error}.\n  Do: leave out --resume to start again."
+            f"{path} does not hold the state of a run of this version: {error}.\n"
+            "  Do: give another folder, or remove that file to start again."
         ) from error
     return {
         name: KINDS[rest["kind"]](**{k: v for k, v in rest.items() if k != "kind"}, **arrays[name])
