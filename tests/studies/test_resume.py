@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from normlens.statistics import read
 from normlens.studies import StudyError, study
 from normlens.studies.questions import STATE
 
@@ -94,6 +95,13 @@ def test_a_run_is_resumed_only_as_what_it_was(minilm, tmp_path, change):
         study(minilm, ITEMS[:3], folder=tmp_path, resume=True, **change)
     with pytest.raises(StudyError, match="was another one"):
         study(minilm, ITEMS[1:4], folder=tmp_path, resume=True)
+
+
+def test_what_a_run_was_is_written_the_same_way_by_every_process(minilm, tmp_path):
+    """Sets have no order: one that changed from process to process would make every run look like another one."""
+    study(minilm, ITEMS[:2], names=["dispersion"], folder=tmp_path)
+    _, facts = read(tmp_path / STATE)
+    assert ["comma & period", [",", "."], None, None] in facts["identity"]["categories"]
 
 
 def test_a_finished_run_that_is_resumed_computes_nothing_again(minilm, tmp_path, monkeypatch):

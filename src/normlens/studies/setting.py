@@ -61,7 +61,7 @@ class Setting:
         return {
             "signature": str(self.signature),
             "studies": list(self.studies),
-            "categories": repr(self.categories),
+            "categories": [[c.name, sorted(c.tokens), c.pattern, c.place] for c in self.categories.listed],
             "batch": self.batch_tokens,
         }
 
