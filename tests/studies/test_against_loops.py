@@ -85,7 +85,7 @@ def test_rank_correlation_is_that_of_scipy_pooled_and_head_by_head(compared):
                     if np.isnan(got):
                         assert not here or np.ptp([norm for _, norm in here]) <= 1e-5 * max(norm for _, norm in here)
                     else:
-                        assert abs(got - slowly.rho(here)) < 1e-3  # some hundred pairs in one head
+                        assert abs(got - slowly.rho(here)) < 2e-3  # a few hundred pairs, in 256 codes
 
 
 def test_pairs_of_all_categories_are_all_pairs(compared):
