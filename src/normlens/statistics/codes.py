@@ -27,8 +27,8 @@ def values_of(codes: Int[np.ndarray, " code"], shift: int) -> Float[np.ndarray, 
 
 
 def coarsened(codes: Int[np.ndarray, " code"], shift: int, size: int) -> tuple[Int[np.ndarray, " code2"], int]:
-    """The finest codes of which there are at most `size`. Codes come and go ascending."""
-    while len(codes) > size:
+    """The finest codes of which there are at most `size`, 2 or more: one for each sign. Codes come and go ascending."""
+    while len(codes) > max(size, 2):
         codes, shift = distinct(codes >> 1), shift + 1
     return codes, shift
 
