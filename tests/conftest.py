@@ -1,6 +1,7 @@
 """Settings every test shares. Nothing in the tests reaches for a network."""
 
 import os
+from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub is imported, so before everything else
 
@@ -8,13 +9,16 @@ import pytest
 import torch
 from hypothesis import settings
 
+CHROMIUM = Path("/usr/bin/chromium")
+QUIET = "no-sandbox disable-gpu disable-background-networking disable-component-update disable-sync no-first-run"
+
 settings.register_profile("house", deadline=None, max_examples=30)
 settings.load_profile("house")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
 def one_thread():
-    """Two workers on two cores: one thread each."""
+    """Two workers on two cores: one thread each, for what fixtures of a whole file do too."""
     torch.set_num_threads(1)
 
 
@@ -24,3 +28,40 @@ def minilm():
     import normlens as nl
 
     return nl.load()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's chromium, where it and playwright are installed; needs no network and downloads no browser."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM}: apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=[f"--{flag}" for flag in QUIET.split()]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens pages with the network cut and, at the end of the test, insists on silence: no error, no other request."""
+    complaints, requests, contexts, pages = [], [], [], []
+
+    def open_page(path: Path, **options):
+        context = browser.new_context(offline=True, **options)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on("request", lambda request: requests.append(request.url))
+        pages.append(path.as_uri())
+        tab.goto(path.as_uri())
+        return tab
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert [url for url in requests if url not in pages and not url.startswith(("data:", "about:srcdoc"))] == []

@@ -2,8 +2,10 @@
 
 import io
 import json
+import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
@@ -12,20 +14,29 @@ from normlens.cli.main import main
 TEXT = "The mill stood by the river, and still it stands.\nNobody knew why.\n\nA third line, the last.\n"
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    path = tmp_path / "corpus.txt"
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "corpus.txt"
     path.write_text(TEXT)
     return path
 
 
-def test_a_report_is_written_and_summed_up(corpus, tmp_path, capsys):
-    assert main(["report", "--corpus", str(corpus), "--out", str(tmp_path / "out")]) == 0
-    captured = capsys.readouterr()
-    assert "of the weight" in captured.out
-    assert str(tmp_path / "out" / "report.html") in captured.err
+@pytest.fixture(scope="module")
+def reported(corpus, tmp_path_factory):
+    """A report in a folder that nobody writes to, and what the command said."""
+    folder, out, err = tmp_path_factory.mktemp("reported"), io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(["report", "--corpus", str(corpus), "--out", str(folder)])
+    return folder, code, out.getvalue(), err.getvalue()
+
+
+def test_a_report_is_written_and_summed_up(reported):
+    folder, code, out, err = reported
+    assert code == 0
+    assert "of the weight" in out
+    assert str(folder / "report.html") in err
     for part in ("report.html", "findings.json", "figures", "tables", "run.safetensors"):
-        assert (tmp_path / "out" / part).exists()
+        assert (folder / part).exists()
 
 
 @pytest.mark.parametrize("name", ["dispersion", "categories", "correlation", "frequency"])
@@ -47,12 +58,11 @@ def test_standard_input_and_own_categories(capsys, monkeypatch):
     assert "ends" in shown
 
 
-def test_a_report_that_was_finished_is_written_again_by_resume(corpus, tmp_path, capsys):
-    command = ["report", "--corpus", str(corpus), "--out", str(tmp_path / "out")]
-    assert main(command) == 0
+def test_a_report_that_was_finished_is_written_again_by_resume(reported, corpus, tmp_path, capsys):
+    shutil.copytree(reported[0], tmp_path / "out")
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
     (tmp_path / "out" / "report.html").unlink()
-    assert main([*command, "--resume"]) == 0
+    assert main(["report", "--corpus", str(corpus), "--out", str(tmp_path / "out"), "--resume"]) == 0
     for path, content in before.items():
         assert path.read_bytes() == content, path
     capsys.readouterr()

@@ -1,5 +1,7 @@
 """Findings made by hand for the tests of the reports: the shape of real ones, in milliseconds."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from normlens.signature import Signature
@@ -161,3 +163,9 @@ def findings(
         signature=SIGNATURE,
         **made,
     )
+
+
+def two_kinds() -> Findings:
+    """Every study of one kind of attention, and one study of another."""
+    found = findings(kinds=("encoder",), points=60)
+    return replace(found, dispersion=found.dispersion | {"cross": dispersion("cross")})

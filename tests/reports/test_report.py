@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -13,7 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from made_findings import categories, correlation, dispersion, findings, frequency
+from made_findings import categories, correlation, dispersion, findings, frequency, two_kinds
 
 from normlens import reports
 from normlens.errors import NormlensError
@@ -70,7 +71,12 @@ SHAPES = {
     "one head": lambda: findings(layers=1, heads=1, points=30, types=3),
     "holes": ragged,
     "three kinds": lambda: findings(
-        kinds=("encoder", "decoder", "cross"), studies=("categories", "frequency"), causal=("decoder",), points=40
+        kinds=("encoder", "decoder", "cross"),
+        studies=("categories", "frequency"),
+        causal=("decoder",),
+        layers=1,
+        heads=1,
+        points=40,
     ),
     "one study": lambda: findings(studies=("correlation",)),
     "nothing": lambda: findings(studies=()),
@@ -83,9 +89,14 @@ SHAPES = {
 
 
 @pytest.fixture(scope="module", params=SHAPES, ids=lambda name: name.replace(" ", "-"))
-def written(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report")
-    return SHAPES[request.param](), write(SHAPES[request.param](), folder)
+def written(request, tmp_path_factory) -> Path:
+    return write(SHAPES[request.param](), tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def correlated(tmp_path_factory) -> Path:
+    """The page of one study, in a folder that nobody writes to."""
+    return write(findings(studies=("correlation",)), tmp_path_factory.mktemp("report"))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -93,7 +104,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_page_is_well_formed_and_asks_for_nothing(written):
-    text = written[1].read_text(encoding="utf-8")
+    text = written.read_text(encoding="utf-8")
     page = Reader(text)
     assert len(page.ids) == len(set(page.ids))
     assert "http://" not in text
@@ -105,21 +116,21 @@ def test_the_page_is_well_formed_and_asks_for_nothing(written):
 
 
 def test_every_file_and_anchor_referred_to_is_there(written):
-    page = Reader(written[1].read_text(encoding="utf-8"))
+    page = Reader(written.read_text(encoding="utf-8"))
     for link in page.links:
         if link.startswith("#"):
             assert link[1:] in page.ids
         elif not link.startswith("data:"):
-            assert (written[1].parent / link).is_file()
+            assert (written.parent / link).is_file()
 
 
 def test_every_file_there_is_referred_to(written):
-    links = set(Reader(written[1].read_text(encoding="utf-8")).links)
-    assert contents(written[1].parent).keys() - links == {"report.html"}
+    links = set(Reader(written.read_text(encoding="utf-8")).links)
+    assert contents(written.parent).keys() - links == {"report.html"}
 
 
 def test_what_is_not_defined_is_never_nan(written):
-    for name, content in contents(written[1].parent).items():
+    for name, content in contents(written.parent).items():
         if name.endswith(".json"):
             json.loads(content, parse_constant=pytest.fail)
         if name.endswith((".html", ".csv", ".json")):
@@ -128,7 +139,7 @@ def test_what_is_not_defined_is_never_nan(written):
 
 
 def test_tables_read_back_the_same_from_both_files(written):
-    for path in (written[1].parent / "tables").glob("*.csv"):
+    for path in (written.parent / "tables").glob("*.csv"):
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         same = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
@@ -141,17 +152,16 @@ def test_tables_read_back_the_same_from_both_files(written):
 
 
 def test_figures_are_svg_and_png_with_words_for_who_cannot_see(written):
-    for path in (written[1].parent / "figures").glob("*.svg"):
+    for path in (written.parent / "figures").glob("*.svg"):
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
         assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
         assert b"<dc:date>" not in path.read_bytes()
-    for label in Reader(written[1].read_text(encoding="utf-8")).labels:
+    for label in Reader(written.read_text(encoding="utf-8")).labels:
         assert re.search(r"\d", label)
 
 
-def test_the_same_findings_give_the_same_bytes(tmp_path):
-    once, again = (write(findings(points=50), tmp_path / name).parent for name in ("once", "again"))
-    first, second = contents(once), contents(again)
+def test_the_same_findings_give_the_same_bytes(report, tmp_path):
+    first, second = contents(report.parent), contents(write(two_kinds(), tmp_path).parent)
     assert first.keys() == second.keys()
     assert {name for name in first if first[name] != second[name]} == set()
 
@@ -166,9 +176,8 @@ def test_figures_of_one_page_share_no_id_and_leave_settings_alone(tmp_path):
     assert used <= set(Reader(text).ids)
 
 
-def test_headline_numbers(tmp_path):
-    page = write(findings(studies=("correlation",)), tmp_path)
-    made = json.loads((page.parent / "findings.json").read_text(encoding="utf-8"))
+def test_headline_numbers(correlated):
+    made = json.loads((correlated.parent / "findings.json").read_text(encoding="utf-8"))
     assert made["signature"] == "model:made@0 | corpus:by hand | length:128 | seed:0 | version:0.1.0"
     assert made["error"] == 3.2e-7
     assert made["studies"]["correlation"]["self"]["correlation"][1]["rho"] == -0.69
@@ -189,8 +198,8 @@ def test_a_place_that_cannot_be_written_is_an_error_with_advice(tmp_path):
     assert issubclass(ReportError, NormlensError)
 
 
-def test_a_full_disk_leaves_the_old_report_whole(tmp_path, monkeypatch):
-    write(findings(studies=("correlation",)), tmp_path)
+def test_a_full_disk_leaves_the_old_report_whole(correlated, tmp_path, monkeypatch):
+    shutil.copytree(correlated.parent, tmp_path, dirs_exist_ok=True)
     before = contents(tmp_path)
 
     def full(self, data):
@@ -200,7 +209,7 @@ def test_a_full_disk_leaves_the_old_report_whole(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(ReportError, match="No space left on device"):
-        write(findings(studies=("correlation",), seed=5), tmp_path)
+        write(findings(studies=()), tmp_path)
     assert contents(tmp_path) == before
 
 
@@ -216,9 +225,7 @@ def test_matplotlib_is_asked_for_only_where_something_is_drawn():
         assert not re.search(r"(?m)^(import|from) matplotlib", path.read_text(encoding="utf-8")), path
 
 
-def test_other_findings_give_another_page(tmp_path):
-    pages = {
-        hashlib.sha256(write(findings(seed=n, studies=("correlation",)), tmp_path).read_bytes()).digest()
-        for n in (0, 1)
-    }
+def test_other_findings_give_another_page(correlated, tmp_path):
+    other = write(findings(seed=1, studies=("correlation",)), tmp_path)
+    pages = {hashlib.sha256(page.read_bytes()).digest() for page in (correlated, other)}
     assert len(pages) == 2

@@ -1,61 +1,14 @@
-"""The report in a real browser, opened from its file with the network cut: silent, readable, and on any width.
+"""The report in a real browser, opened from its file with the network cut: silent, readable, and on any width."""
 
-Runs where playwright and Debian's chromium are installed; needs no network and downloads no browser.
-"""
-
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
 import pytest
-from made_findings import dispersion, findings
-
-from normlens.reports import write
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'normlens[report]'")
-CHROMIUM = Path("/usr/bin/chromium")
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="no /usr/bin/chromium: apt-get install chromium")
-QUIET = "no-sandbox disable-gpu disable-background-networking disable-component-update disable-sync no-first-run"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["sync_api.Browser"]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=[f"--{flag}" for flag in QUIET.split()]
-        )
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory) -> Path:
-    found = findings(kinds=("encoder",), points=60)
-    found = replace(found, dispersion=found.dispersion | {"cross": dispersion("cross")})
-    return write(found, tmp_path_factory.mktemp("report"))
 
 
 @pytest.fixture
-def view(browser, report):
-    """Opens the report and, at the end of the test, insists on silence: no error, no request but the file itself."""
-    complaints, requests, contexts = [], [], []
-
-    def open_page(**options):
-        context = browser.new_context(offline=True, **options)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("console", lambda message: complaints.append(message.text))
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on("request", lambda request: requests.append(request.url))
-        tab.goto(report.as_uri())
-        return tab
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert [url for url in requests if url != report.as_uri() and not url.startswith("data:")] == []
+def view(opened, report):
+    """Opens the report."""
+    return partial(opened, report)
 
 
 def test_every_figure_is_drawn_and_inside_its_card(view):

@@ -9,7 +9,7 @@ import pytest
 from made_findings import categories, correlation, dispersion, findings, frequency
 
 from normlens.reports.kinds import explained
-from normlens.reports.words import headlines, said
+from normlens.reports.parts import headlines, said
 
 NAN = float("nan")
 

@@ -8,7 +8,7 @@ import pytest
 from made_findings import NAMES, categories, correlation, dispersion, findings, frequency
 
 from normlens.reports import show, tables
-from normlens.reports.rows import tables_of
+from normlens.reports.parts import tables_of
 
 
 def test_only_what_was_found_has_tables():

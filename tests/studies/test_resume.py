@@ -32,6 +32,13 @@ def flat(found):
                     yield field, part
 
 
+@pytest.fixture(scope="module")
+def finished(minilm, tmp_path_factory):
+    """A run that came to its end: its folder, and what it found."""
+    folder = tmp_path_factory.mktemp("finished")
+    return folder, study(minilm, ITEMS[:3], folder=folder)
+
+
 def same(one, other):
     for (field, a), (_, b) in zip(flat(one), flat(other), strict=True):
         if isinstance(a, np.ndarray):
@@ -43,7 +50,7 @@ def same(one, other):
 
 def test_killed_ten_times_at_random_moments_and_resumed(minilm, small_shards, tmp_path):
     torch.set_num_threads(1)
-    whole = study(minilm, ITEMS, folder=tmp_path / "whole")
+    whole = study(minilm, ITEMS)
     chance, kills = random.Random(0), 0
     while kills < 10:
         child = os.fork()
@@ -60,19 +67,19 @@ def test_killed_ten_times_at_random_moments_and_resumed(minilm, small_shards, tm
 
 
 def test_an_interrupt_keeps_what_was_saved(minilm, small_shards, tmp_path):
-    whole = study(minilm, ITEMS[:20])
+    whole = study(minilm, ITEMS[:12])
     with pytest.raises(KeyboardInterrupt):
-        study(minilm, ITEMS[:20], folder=tmp_path, progress=interrupting(9))
+        study(minilm, ITEMS[:12], folder=tmp_path, progress=interrupting(9))
     begun = []
-    same(study(minilm, ITEMS[:20], folder=tmp_path, resume=True, progress=lambda n, _: begun.append(n)), whole)
+    same(study(minilm, ITEMS[:12], folder=tmp_path, resume=True, progress=lambda n, _: begun.append(n)), whole)
     assert begun[0] == 8
 
 
 def test_an_interrupted_run_is_not_thrown_away_by_accident(minilm, small_shards, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        study(minilm, ITEMS[:20], folder=tmp_path, progress=interrupting(9))
+        study(minilm, ITEMS[:20], names=["categories"], folder=tmp_path, progress=interrupting(9))
     with pytest.raises(StudyError, match="interrupted after 8 items"):
-        study(minilm, ITEMS[:20], folder=tmp_path)
+        study(minilm, ITEMS[:20], names=["categories"], folder=tmp_path)
 
 
 def interrupting(after):
@@ -89,25 +96,24 @@ def interrupting(after):
 @pytest.mark.parametrize(
     "change", [{"length": 64}, {"seed": 1}, {"names": ["categories"]}, {"categories": {"birds": ["birds"]}}]
 )
-def test_a_run_is_resumed_only_as_what_it_was(minilm, tmp_path, change):
-    study(minilm, ITEMS[:3], folder=tmp_path)
+def test_a_run_is_resumed_only_as_what_it_was(minilm, finished, change):
+    folder, _ = finished
     with pytest.raises(StudyError, match="was another one"):
-        study(minilm, ITEMS[:3], folder=tmp_path, resume=True, **change)
+        study(minilm, ITEMS[:3], folder=folder, resume=True, **change)
     with pytest.raises(StudyError, match="was another one"):
-        study(minilm, ITEMS[1:4], folder=tmp_path, resume=True)
+        study(minilm, ITEMS[1:4], folder=folder, resume=True)
 
 
-def test_what_a_run_was_is_written_the_same_way_by_every_process(minilm, tmp_path):
+def test_what_a_run_was_is_written_the_same_way_by_every_process(finished):
     """Sets have no order: one that changed from process to process would make every run look like another one."""
-    study(minilm, ITEMS[:2], names=["dispersion"], folder=tmp_path)
-    _, facts = read(tmp_path / STATE)
+    _, facts = read(finished[0] / STATE)
     assert ["comma & period", [",", "."], None, None] in facts["identity"]["categories"]
 
 
-def test_a_finished_run_that_is_resumed_computes_nothing_again(minilm, tmp_path, monkeypatch):
-    first = study(minilm, ITEMS[:3], folder=tmp_path)
+def test_a_finished_run_that_is_resumed_computes_nothing_again(minilm, finished, monkeypatch):
+    folder, first = finished
     monkeypatch.setattr(type(minilm), "observe", None)
-    same(study(minilm, ITEMS[:3], folder=tmp_path, resume=True), first)
+    same(study(minilm, ITEMS[:3], folder=folder, resume=True), first)
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_work(minilm, tmp_path):
@@ -116,6 +122,5 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(minilm, tmp_
         study(minilm, ITEMS[:3], folder=tmp_path / "file")
 
 
-def test_the_state_is_one_file(minilm, tmp_path):
-    study(minilm, ITEMS[:3], folder=tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [STATE]
+def test_the_state_is_one_file(finished):
+    assert [path.name for path in finished[0].iterdir()] == [STATE]

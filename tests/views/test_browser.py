@@ -1,14 +1,10 @@
-"""The page in a real browser, opened from a file with the network cut: it draws, answers, and asks for nothing.
-
-Runs where playwright and Debian's chromium are installed; needs no network and downloads no browser.
-"""
+"""The page in a real browser, opened from a file with the network cut: it draws, answers, and asks for nothing."""
 
 import base64
 import re
 import zlib
-from collections.abc import Iterator
 from importlib.resources import files
-from pathlib import Path
+from itertools import count
 
 import numpy as np
 import pytest
@@ -17,45 +13,20 @@ from view_figures import headline, panel, random_figure, side, translation
 from normlens.views.figure import Figure
 from normlens.views.html import fragment, page
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-CHROMIUM = Path("/usr/bin/chromium")
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="no /usr/bin/chromium: apt-get install chromium")
-QUIET = "no-sandbox disable-gpu disable-background-networking disable-component-update disable-sync no-first-run"
 TOKENS = ("[CLS]", "the", "cat", "猫", "</script><b>", "[SEP]")
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator["sync_api.Browser"]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=[f"--{flag}" for flag in QUIET.split()]
-        )
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def view(browser, tmp_path):
-    """Opens a figure (or ready HTML) and, at the end of the test, insists on silence: no error, no request."""
-    complaints, requests, contexts = [], [], []
+def view(opened, tmp_path):
+    """Opens a figure, or ready HTML."""
+    numbers = count()
 
     def open_page(what: Figure | str, **options):
-        context = browser.new_context(offline=True, **options)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("console", lambda message: complaints.append(message.text))
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on("request", lambda request: requests.append(request.url))
-        path = tmp_path / f"view{len(contexts)}.html"
+        path = tmp_path / f"view{next(numbers)}.html"
         path.write_text(what if isinstance(what, str) else page(what), encoding="utf-8")
-        tab.goto(path.as_uri())
-        return tab
+        return opened(path, **options)
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert [url for url in requests if not re.match(r"file:.*/view\d+\.html$|data:|about:srcdoc", url)] == []
+    return open_page
 
 
 def readout(tab) -> str:
@@ -190,13 +161,15 @@ def test_a_pinned_row_is_let_go_where_another_side_is_shown(view):
 
 
 def test_dark_follows_the_system_and_changes_with_it(view):
+    from playwright.sync_api import expect
+
     ground = "getComputedStyle(document.body).backgroundColor"
     tab = view(headline(), color_scheme="dark")
     dark = picture(tab)
     assert tab.evaluate(ground) == "rgb(20, 22, 29)"
     tab.emulate_media(color_scheme="light")
     # not wait_for_function: it polls with eval, which the page's own security policy refuses
-    sync_api.expect(tab.locator("html")).to_have_attribute("data-theme", "light")
+    expect(tab.locator("html")).to_have_attribute("data-theme", "light")
     assert tab.evaluate(ground) == "rgb(255, 255, 255)"
     assert picture(tab) != dark
 

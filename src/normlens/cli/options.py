@@ -9,10 +9,10 @@ import warnings
 from normlens.lens import Lens, PartlyExact, load
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
+def add_model(parser: argparse.ArgumentParser, *, embedded: str = "the embedded MiniLM") -> None:
     """Which model, from where, in which precision, on which device."""
     group = parser.add_argument_group("model")
-    group.add_argument("--model", metavar="M", help="hub id or folder; without it, the embedded MiniLM")
+    group.add_argument("--model", metavar="M", help=f"hub id or folder; without it, {embedded}")
     group.add_argument("--revision", metavar="R", help="branch, tag or commit on the hub")
     group.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), help="precision; as stored by default")
     group.add_argument("--device", metavar="D", help="a torch device, such as cpu, cuda or mps")
@@ -20,12 +20,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
 
 
-def load_from(options: argparse.Namespace) -> Lens:
-    """The lens these options ask for. Refused blocks become a note on stderr, not a Python warning."""
+def load_from(options: argparse.Namespace, model: str | None = None) -> Lens:
+    """The lens these options ask for, or that of another model loaded alike.
+
+    Refused blocks become a note on stderr, not a Python warning.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PartlyExact)
         lens = load(
-            options.model,
+            model or options.model,
             revision=options.revision,
             dtype=options.dtype,
             device=options.device,

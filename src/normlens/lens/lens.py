@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -149,6 +149,8 @@ class Lens:
         encoded: Encoded,
         on_block: Callable[[Block], None],
         *,
+        kinds: Collection[Kind] | None = None,
+        layers: int | Sequence[int] | None = None,
         fields: Sequence[str] = DEFAULT,
         hidden_states: bool = False,
     ) -> Any:
@@ -159,7 +161,7 @@ class Lens:
         """
         if hidden_states:
             encoded = replace(encoded, inputs=encoded.inputs | {"output_hidden_states": True})
-        return self._watch(encoded, on_block, None, None, fields)
+        return self._watch(encoded, on_block, layers, None, fields, kinds)
 
     def trace_generation(self, prompt: Any, *, max_new_tokens: int = 20, **options: Any) -> Trace:
         """Let the model write on, then trace prompt and continuation as one ordinary pass.
@@ -214,6 +216,7 @@ class Lens:
         layers: int | Sequence[int] | None,
         heads: int | Sequence[int] | None,
         fields: Sequence[str],
+        kinds: Collection[Kind] | None = None,
     ) -> Any:
         _check_fields(fields)
         if self.subject.model.training:
@@ -230,8 +233,11 @@ class Lens:
         def receive(attended: Attended) -> None:
             found = by_use.get((attended.out, uses[attended.out]))
             uses[attended.out] += 1
-            if found is None or (found.exact and (wanted is None or found.layer in wanted)):
-                on_block(self._block(attended, found or self._new_wire(attended), heads, fields, encoded))
+            if found is not None and not (found.exact and (wanted is None or found.layer in wanted)):
+                return
+            found = found or self._new_wire(attended)
+            if kinds is None or found.kind in kinds:
+                on_block(self._block(attended, found, heads, fields, encoded))
 
         try:
             return run(self.subject.model, encoded.inputs, receive)[0]

@@ -21,12 +21,7 @@ class TablesMissing(NormlensError, ImportError):
 
 def dataframe(trace: Trace, *, per: str) -> Any:
     """One row per (sequence, block, head, query, key), or without heads for `per="layer"`."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise TablesMissing(
-            "Tables need pandas, which is not installed.\n  Do: pip install 'normlens[tables]'."
-        ) from error
+    pandas = import_pandas()
     parts = []
     for number, one in enumerate(trace):
         sides = {side.name: side.tokens for side in (*one.sides, *one.targets)}
@@ -45,6 +40,17 @@ def dataframe(trace: Trace, *, per: str) -> Any:
             frame |= {"src_token": _tokens(sides.get(block.src, ()), src, shape[-1])}
             parts.append(pandas.DataFrame(frame | {name: values.reshape(-1) for name, values in columns.items()}))
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
+
+
+def import_pandas() -> Any:
+    """pandas, or an error that names what to install."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise TablesMissing(
+            "Tables need pandas, which is not installed.\n  Do: pip install 'normlens[tables]'."
+        ) from error
+    return pandas
 
 
 def _per_head(block: Any) -> dict[str, np.ndarray]:

@@ -72,6 +72,15 @@ def encode_both(
     return _finished(subject, inputs, {"decoder_input_ids": shifted, "decoder_attention_mask": kept}, kept_from=first)
 
 
+def encode_forced(subject: Subject, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Encoded:
+    """Rows of source and target ids, special tokens included, for many sentences: their tokens are not written out."""
+    first, second = _padded_ids(subject, sources), _padded_ids(subject, targets)
+    shifted, kept = _shifted(subject, second["input_ids"], second["attention_mask"])
+    inputs = first | {"decoder_input_ids": shifted, "decoder_attention_mask": kept}
+    _check_ids(subject, inputs)
+    return Encoded(inputs, (), (), *(m.bool() for m in (first["attention_mask"], kept)))
+
+
 def ready(subject: Subject, inputs: Mapping[str, Any]) -> Encoded:
     """Inputs that the caller made: taken as they are."""
     tensors = {k: v.to(subject.device) if isinstance(v, Tensor) else v for k, v in inputs.items()}
@@ -118,6 +127,13 @@ def longest(subject: Subject) -> int | None:
         if isinstance(module, torch.nn.Embedding) and POSITIONS & set(name.rpartition(".")[2].lower().split("_"))
     ]
     return min(limits, default=None)
+
+
+def vocabulary(subject: Subject) -> int | None:
+    """The number of token ids the model knows; None when its configuration does not say."""
+    config = getattr(subject.config, "get_text_config", lambda: subject.config)()
+    size = getattr(config, "vocab_size", None)
+    return size if isinstance(size, int) else None
 
 
 def _texts(data: Any) -> list[Text]:
@@ -240,14 +256,12 @@ def _sides(
 
 
 def _check_ids(subject: Subject, inputs: Mapping[str, Any]) -> None:
-    config = getattr(subject.config, "get_text_config", lambda: subject.config)()
-    size = getattr(config, "vocab_size", None)
-    limit = longest(subject)
+    size, limit = vocabulary(subject), longest(subject)
     for name in ("input_ids", "decoder_input_ids"):
         ids = inputs.get(name)
         if not isinstance(ids, Tensor) or ids.ndim != 2:
             continue
-        if isinstance(size, int) and ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
+        if size is not None and ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
             raise InputError(
                 f"{name} hold {int(ids.min())} to {int(ids.max())}, but the model knows ids 0 to {size - 1}.\n"
                 "  Usual cause: a tokenizer that does not belong to the model.\n"

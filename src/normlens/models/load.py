@@ -6,7 +6,6 @@ Room: loading. Nothing here runs the model.
 from __future__ import annotations
 
 import hashlib
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from torch import nn
 from normlens.errors import NormlensError
 from normlens.models.default import default_folder
 from normlens.models.mismatch import mismatch
+from normlens.models.quiet import quiet
 
 
 class LoadError(NormlensError):
@@ -69,7 +69,7 @@ def subject(
     options = {"revision": revision, "trust_remote_code": trust_remote_code}
     config = configuration(folder, **options)
     try:
-        with _quiet():
+        with quiet():
             model = _model_class(config).from_pretrained(
                 folder,
                 config=config,
@@ -150,7 +150,7 @@ def _tokenizer(folder: str | Path, config: Any, options: dict[str, Any]) -> Any 
     """The tokenizer or processor that lies beside the weights; none is fine, inputs may be tensors."""
     for auto in (transformers.AutoTokenizer, transformers.AutoProcessor, transformers.AutoImageProcessor):
         try:
-            with _quiet():
+            with quiet():
                 found = auto.from_pretrained(folder, **options)
         except (OSError, ValueError, KeyError, ImportError, TypeError, AttributeError):
             continue
@@ -188,18 +188,3 @@ def _explained(source: str | Path, error: Exception) -> str:
         "  Do: check the name; or work offline: normlens.load() for the embedded model, a folder written by\n"
         "  save_pretrained(), or normlens.load(model, tokenizer) with objects you already have."
     )
-
-
-class _quiet:
-    """Silence progress bars and weight reports of transformers while it loads."""
-
-    def __enter__(self) -> None:
-        self.level = transformers.logging.get_verbosity()
-        self.bars = transformers.logging.is_progress_bar_enabled()
-        transformers.logging.set_verbosity(logging.ERROR)
-        transformers.logging.disable_progress_bar()
-
-    def __exit__(self, *_: object) -> None:
-        transformers.logging.set_verbosity(self.level)
-        if self.bars:
-            transformers.logging.enable_progress_bar()

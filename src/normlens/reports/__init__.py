@@ -5,9 +5,9 @@ Room: figures, words and signatures into files. Knows results as plain numbers; 
 
 from normlens.reports.files import ReportError as ReportError
 from normlens.reports.files import write as write
+from normlens.reports.parts import tables as tables
 from normlens.reports.pictures import DrawingMissing as DrawingMissing
 from normlens.reports.pictures import check as check
 from normlens.reports.report import Report as Report
 from normlens.reports.report import report as report
-from normlens.reports.rows import tables as tables
 from normlens.reports.terminal import show as show

@@ -16,10 +16,10 @@ from pathlib import Path
 from normlens.errors import NormlensError
 from normlens.reports.headline import headline
 from normlens.reports.page import page
-from normlens.reports.pictures import Drawn, drawn, pictures
-from normlens.reports.rows import tables
+from normlens.reports.parts import pictures_of, results, tables
+from normlens.reports.pictures import Drawn, drawn
 from normlens.reports.rows.row import Row
-from normlens.reports.words import STUDIES, results
+from normlens.studies import STUDIES
 from normlens.studies.results import Findings
 
 
@@ -36,12 +36,12 @@ def write(findings: Findings, folder: Path) -> Path:
         contents[f"figures/{name}.png"] = figure.png
     for name, rows in tables(findings).items():
         if rows:
-            contents[f"tables/{name}.csv"] = _csv(rows)
-            contents[f"tables/{name}.json"] = _json(rows)
-    contents["findings.json"] = _json(headline(findings))
+            contents[f"tables/{name}.csv"] = as_csv(rows)
+            contents[f"tables/{name}.json"] = as_json(rows)
+    contents["findings.json"] = as_json(headline(findings))
     contents["report.html"] = page(findings, figures).encode("utf-8", "backslashreplace")
     for name, content in contents.items():
-        _put(folder / name, content)
+        put(folder / name, content)
     return folder / "report.html"
 
 
@@ -51,11 +51,11 @@ def drawn_figures(findings: Findings) -> dict[str, Drawn]:
         picture.name: drawn(picture)
         for study in STUDIES
         for result in results(findings, study).values()
-        for picture in pictures(result)
+        for picture in pictures_of(result)
     }
 
 
-def _put(path: Path, content: bytes) -> None:
+def put(path: Path, content: bytes) -> None:
     """Write beside its place, then take the place at once."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -73,7 +73,7 @@ def _put(path: Path, content: bytes) -> None:
             unfinished.unlink(missing_ok=True)
 
 
-def _csv(rows: list[Row]) -> bytes:
+def as_csv(rows: list[Row]) -> bytes:
     """One line per row; what is not defined is an empty cell."""
     text = io.StringIO(newline="")
     table = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
@@ -82,7 +82,7 @@ def _csv(rows: list[Row]) -> bytes:
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
-def _json(content: object) -> bytes:
+def as_json(content: object) -> bytes:
     """Rows one to a line, everything else laid out; what is not defined is null."""
     if isinstance(content, list):
         lines = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in content)

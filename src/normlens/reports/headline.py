@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from normlens.reports.rows import tables_of
+from normlens.reports.parts import headlines, results, said, tables_of
 from normlens.reports.rows.row import plain
-from normlens.reports.words import STUDIES, headlines, results, said
+from normlens.studies import STUDIES
 from normlens.studies.results import Findings
 
 SUMMARIES = ("dispersion", "inputs", "categories", "correlation", "frequency")  # tables short enough to be repeated

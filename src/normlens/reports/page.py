@@ -11,12 +11,13 @@ import re
 from normlens.reports.kinds import title
 from normlens.reports.markup import asset, bullets, escaped, filled, pairs
 from normlens.reports.numbers import many, number
+from normlens.reports.parts import headlines, results
 from normlens.reports.pictures import Drawn
 from normlens.reports.section import Numbering, section
-from normlens.reports.words import STUDIES, headlines, results
 from normlens.reports.words.categories import CLEAR as POINTS
 from normlens.reports.words.dispersion import ALIKE, HARDLY
 from normlens.reports.words.naming import CLEAR
+from normlens.studies import STUDIES
 from normlens.studies.results import Findings
 
 LIMITS = {"clear": f"{CLEAR:g}", "points": f"{100 * POINTS:g}", "hardly": f"{HARDLY:g}", "alike": f"{ALIKE:g}"}

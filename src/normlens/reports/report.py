@@ -12,11 +12,11 @@ from typing import Any
 
 from normlens.corpora import default_corpus
 from normlens.lens import Lens
-from normlens.lens.table import TablesMissing
+from normlens.lens.table import import_pandas
 from normlens.reports.files import drawn_figures, write
 from normlens.reports.page import page
+from normlens.reports.parts import tables
 from normlens.reports.pictures import check
-from normlens.reports.rows import tables
 from normlens.reports.terminal import show
 from normlens.studies import STUDIES, Findings, study
 
@@ -34,13 +34,7 @@ class Report:
 
     def to_dataframe(self, name: str) -> Any:
         """One of the tables."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise TablesMissing(
-                "Tables need pandas, which is not installed.\n  Do: pip install 'normlens[tables]'."
-            ) from error
-        return pandas.DataFrame(self.tables[name])
+        return import_pandas().DataFrame(self.tables[name])
 
     def save(self, folder: str | Path) -> Path:
         """Write report.html, figures/ and tables/; the path of the page."""

@@ -12,12 +12,12 @@ from normlens.reports.kinds import explained
 from normlens.reports.kinds import title as kind_title
 from normlens.reports.markup import bullets, escaped
 from normlens.reports.numbers import DASH
-from normlens.reports.pictures import Drawn, pictures
-from normlens.reports.rows import tables_of
+from normlens.reports.parts import pictures_of, results, said, tables_of
+from normlens.reports.pictures import Drawn
 from normlens.reports.rows.columns import READ, TITLES, written
 from normlens.reports.rows.row import Row
 from normlens.reports.svg import inlined
-from normlens.reports.words import STUDIES, results, said
+from normlens.studies import STUDIES
 from normlens.studies.results import Categories, Findings, Frequency
 
 LONG = 14  # a table of more rows is folded
@@ -43,7 +43,7 @@ def section(findings: Findings, study: str, kind: str, drawn: dict[str, Drawn], 
         f"<h3>{escaped(kind_title(kind))}</h3>" if many else "",
         f'<p class="kind">{escaped(explained(kind, causal=kind in findings.causal, study=study))}</p>',
         bullets(said(result)),
-        *(_figure(drawn[picture.name], numbering) for picture in pictures(result)),
+        *(figure(drawn[picture.name], numbering) for picture in pictures_of(result)),
         *(_table(name, tables[name], numbering) for name in READ[study] if tables.get(name)),
         *(f'<p class="small">{escaped(note)}</p>' for note in notes),
         _files(tables, kind),
@@ -52,7 +52,8 @@ def section(findings: Findings, study: str, kind: str, drawn: dict[str, Drawn], 
     return "\n".join(part for part in parts if part)
 
 
-def _figure(drawn: Drawn, numbering: Numbering) -> str:
+def figure(drawn: Drawn, numbering: Numbering) -> str:
+    """A drawing with its caption and its files."""
     numbering.figures += 1
     picture = drawn.picture
     stem = html.escape(f"figures/{picture.name}")

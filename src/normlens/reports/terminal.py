@@ -9,10 +9,10 @@ import textwrap
 
 from normlens.reports.kinds import explained, title
 from normlens.reports.numbers import many, number
-from normlens.reports.rows import tables_of
+from normlens.reports.parts import results, said, tables_of
 from normlens.reports.rows.columns import READ, TITLES, written
 from normlens.reports.rows.row import Row
-from normlens.reports.words import STUDIES, results, said
+from normlens.studies import STUDIES
 from normlens.studies.results import Findings
 from normlens.views.glyphs import width
 from normlens.views.text import visible_line
@@ -33,18 +33,23 @@ def show(findings: Findings) -> str:
         for kind, result in results(findings, study).items():
             sentences = [*said(result), *getattr(result, "notes", ())]
             tables = tables_of(result)
-            parts.append(f"{study}, {title(kind).lower()}\n" + "".join(_bullet(line) for line in sentences))
+            parts.append(f"{study}, {title(kind).lower()}\n" + "".join(bullet(line) + "\n" for line in sentences))
             if kind in findings.causal and study != "dispersion":
                 parts.append(_wrapped(explained(kind, causal=True, study=study)))
             parts += [_table(name, tables[name]) for name in READ[study] if tables.get(name)]
-    parts += ["".join(_bullet(note) for note in findings.notes)] if findings.notes else []
+    parts += ["".join(bullet(note) + "\n" for note in findings.notes)] if findings.notes else []
     return "\n".join([*parts, visible_line(str(findings.signature))]) + "\n"
+
+
+def bullet(sentence: str) -> str:
+    """A sentence as an item of a list, broken where the line ends."""
+    return textwrap.fill(visible_line(sentence), LINE, initial_indent="• ", subsequent_indent="  ")
 
 
 def _table(name: str, rows: list[Row]) -> str:
     columns, cells = written(rows[:ROWS])
     lines = [[column.heading for column in columns], *cells]
-    widths = [max(width(line[place]) if line[place] else 0 for line in lines) for place in range(len(columns))]
+    widths = [max(_cells(line[place]) for line in lines) for place in range(len(columns))]
     drawn = []
     for line in lines:
         drawn.append(
@@ -59,10 +64,6 @@ def _table(name: str, rows: list[Row]) -> str:
 
 def _cells(text: str) -> int:
     return width(text) if text else 0
-
-
-def _bullet(sentence: str) -> str:
-    return textwrap.fill(visible_line(sentence), LINE, initial_indent="• ", subsequent_indent="  ") + "\n"
 
 
 def _wrapped(text: str) -> str:

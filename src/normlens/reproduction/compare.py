@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from normlens.reports.rows.row import plain
 from normlens.reproduction.cells import STAND_IN, VERDICTS, Cell, Verdict, figure, missing, unjudged
 from normlens.reproduction.data import unlike
 from normlens.reproduction.expected import CLS, DATA, HEAD_DIM, HEADS, LAYERS, SEP, TABLE_2
@@ -44,7 +45,7 @@ class Comparison:
     def rows(self) -> list[dict[str, Any]]:
         """One mapping per cell; numbers with nine digits, all that 32-bit floats hold."""
         return [
-            {name: float(f"{part:.9g}") if isinstance(part, float) else part for name, part in asdict(cell).items()}
+            {name: plain(part) if isinstance(part, float) else part for name, part in asdict(cell).items()}
             for cell in self.cells
         ]
 

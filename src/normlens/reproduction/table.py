@@ -5,15 +5,14 @@ Room: cells to characters. No colour, no files.
 
 from __future__ import annotations
 
-import textwrap
 from itertools import groupby
 
 from normlens.reports.numbers import number
+from normlens.reports.terminal import bullet
 from normlens.reproduction.cells import Cell, decimals
 from normlens.reproduction.compare import Comparison
 from normlens.views.text import visible_line
 
-LINE = 110  # cells a sentence may take
 HEADINGS = ("what", "where", "paper", "measured", "difference", "verdict")
 SAID = {"agrees": "agree", "differs": "differ"}
 RIGHT = (2, 3, 4)  # columns of numbers
@@ -26,10 +25,7 @@ def show(comparison: Comparison) -> str:
         f"{visible_line(comparison.model)} on {visible_line(comparison.data)}; "
         f"parts rebuilt the whole to {number(comparison.error, 2)}",
         "",
-        *(
-            textwrap.fill(visible_line(note), LINE, initial_indent="• ", subsequent_indent="  ")
-            for note in comparison.notes
-        ),
+        *(bullet(note) for note in comparison.notes),
     ]
     table = [HEADINGS, *(_written(cell) for cell in comparison.cells)]
     widths = [max(len(row[column]) for row in table) for column in range(len(HEADINGS))]

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from normlens.lens.lens import SIDES
+from normlens.lens.wiring import Kind
 from normlens.statistics import Moments
 from normlens.studies.batches import Batch
 from normlens.studies.look import Look
@@ -18,8 +20,11 @@ from normlens.studies.results import Dispersion, Spread
 from normlens.studies.seeing import Study
 from normlens.studies.state import State, by_layer, padded
 
-HIDDEN = {"self": "hidden_states", "encoder": "encoder_hidden_states", "decoder": "decoder_hidden_states"}
-SIDE = {"self": "text", "encoder": "source", "decoder": "target"}
+HIDDEN: dict[Kind, str] = {
+    "self": "hidden_states",
+    "encoder": "encoder_hidden_states",
+    "decoder": "decoder_hidden_states",
+}
 
 
 class DispersionStudy(Study):
@@ -31,7 +36,7 @@ class DispersionStudy(Study):
 
     def finish(self, batch: Batch, output: Any) -> None:
         for kind, name in HIDDEN.items():
-            group = batch.groups.get(SIDE[kind])
+            group = batch.groups.get(SIDES[kind][1])
             if group is None:
                 continue
             for layer, states in enumerate((getattr(output, name, None) or ())[:-1]):

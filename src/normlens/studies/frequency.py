@@ -12,6 +12,8 @@ import numpy as np
 from jaxtyping import Float
 
 from normlens.corpora import FrequencyRanks
+from normlens.lens.lens import SIDES
+from normlens.lens.wiring import Kind
 from normlens.statistics import Moments, Ranks, Sample
 from normlens.studies.batches import Batch
 from normlens.studies.look import Look
@@ -21,7 +23,6 @@ from normlens.studies.state import State
 
 DRAWN = 20_000  # occurrences kept for the picture
 SIZE = 1024
-SIDE = {"self": "text", "encoder": "source", "decoder": "target", "cross": "source"}
 
 
 class FrequencyStudy(Study):
@@ -32,7 +33,7 @@ class FrequencyStudy(Study):
         self.ranks, self.seed = ranks, seed
         self.waiting: dict[str, list[Float[np.ndarray, "token column"]]] = {}
         self.number = 0
-        self.sums: dict[str, tuple[int, Float[np.ndarray, "batch src"], Float[np.ndarray, "batch src"]]] = {}
+        self.sums: dict[Kind, tuple[int, Float[np.ndarray, "batch src"], Float[np.ndarray, "batch src"]]] = {}
 
     def see(self, look: Look) -> None:
         heads, norms, weights = self.sums.get(look.kind, (0, 0.0, 0.0))
@@ -42,7 +43,7 @@ class FrequencyStudy(Study):
 
     def finish(self, batch: Batch, output: Any) -> None:
         for kind, (heads, norms, weights) in self.sums.items():
-            group = batch.groups[SIDE[kind]]
+            group = batch.groups[SIDES[kind][1]]  # the tokens that are looked at
             real = group.categories >= 0
             columns = group.ids[real], weights[real] / heads, norms[real] / heads, group.categories[real]
             self.waiting.setdefault(kind, []).append(np.stack(columns, axis=1))

@@ -17,13 +17,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from normlens.lens import Block
+from normlens.lens.wiring import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """One block, one batch. Positions beyond a sequence's end have category -1 and are in no statistic."""
 
-    kind: str
+    kind: Kind
     layer: int
     weights: Float[Tensor, "batch head tgt src"]
     visible: Bool[Tensor, "batch tgt src"] | None  # pairs that are real and not masked; None: all of them

@@ -113,6 +113,9 @@ class Frequency:
     type_norm: Float[np.ndarray, " type"]
 
 
+Result = Dispersion | Categories | Correlation | Frequency
+
+
 @dataclass(frozen=True, slots=True)
 class Findings:
     """Everything the studies found for one model and one corpus; what was not asked for is an empty dict."""

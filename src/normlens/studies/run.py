@@ -25,8 +25,6 @@ from normlens.studies.state import State
 
 SHARD = 64  # items between two points at which a run can be continued
 SAVE = 30.0  # seconds between two saves
-SIDES = {"self": ("text", "text"), "encoder": ("source", "source"), "decoder": ("target", "target")}
-SIDES |= {"cross": ("target", "source")}
 
 
 class Run:
@@ -73,7 +71,7 @@ class Run:
 
         def on_block(block: Block) -> None:
             self.facts["error"] = max(self.facts["error"], block.error)
-            tgt, src = (batch.groups.get(side) for side in SIDES[block.kind])
+            tgt, src = batch.groups.get(block.tgt), batch.groups.get(block.src)
             if tgt is None or src is None or block.weights.shape[2:] != (tgt.ids.shape[1], src.ids.shape[1]):
                 self.facts.setdefault("left_out", {})[f"{block.kind} L{block.layer}"] = (
                     "it looks at something else than tokens"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,7 +16,7 @@ import numpy as np
 from normlens.corpora import Categories, Category, Corpus, FrequencyRanks, frequency, make_categories, survey
 from normlens.errors import NormlensError
 from normlens.lens import Lens
-from normlens.models import Subject, longest
+from normlens.models import Subject, longest, vocabulary
 from normlens.signature import Signature
 
 Name = Literal["dispersion", "categories", "correlation", "frequency"]
@@ -114,7 +115,7 @@ def _ranks(
     subject: Subject, corpus: Corpus, ranks: FrequencyRanks | str | Path | None, limit: int | None, length: int
 ) -> FrequencyRanks:
     tokenizer: Any = getattr(subject.tokenizer, "tokenizer", subject.tokenizer)
-    size = _vocabulary(subject, tokenizer)
+    size = max(len(tokenizer), vocabulary(subject) or 0)
     if ranks is None:
         ranks = "vocabulary" if getattr(tokenizer, "cls_token", None) in ("[CLS]",) else "corpus"
     if ranks == "vocabulary":
@@ -134,17 +135,10 @@ def _ranks(
     )
 
 
-def _vocabulary(subject: Subject, tokenizer: Any) -> int:
-    config = getattr(subject.config, "get_text_config", lambda: subject.config)()
-    return max(len(tokenizer), int(getattr(config, "vocab_size", 0) or 0))
-
-
 def _counts(tokenizer: Any, corpus: Corpus, size: int, limit: int | None, length: int) -> np.ndarray:
     """How often each token id occurs in the corpus, cut as it will be."""
     counts = np.zeros(size, np.int64)
-    for index, item in enumerate(corpus):
-        if limit is not None and index >= limit:
-            break
+    for item in islice(corpus, limit):
         if item.tokens is not None:
             ids = tokenizer.convert_tokens_to_ids(list(item.tokens)[:length])
         else:

@@ -10,23 +10,18 @@ from typing import cast
 
 import numpy as np
 
+from normlens.lens.lens import SIDES
 from normlens.statistics import Moments, Ranks, Sample
 from normlens.statistics.files import Statistic
 
 
 class State(dict[str, Statistic]):
-    """Statistics by name. States add up: `a.merged(b)` is the run over both corpora."""
+    """Statistics by name."""
 
     def add(self, name: str, one: Statistic) -> None:
         """Put a statistic on top of what is there under its name."""
         known = self.get(name)
         self[name] = one if known is None else known + one  # pyright: ignore[reportOperatorIssue]
-
-    def merged(self, other: State) -> State:
-        both = State(self)
-        for name, one in other.items():
-            both.add(name, one)
-        return both
 
     def moments(self, name: str) -> Moments:
         return cast(Moments, self[name])
@@ -40,7 +35,7 @@ class State(dict[str, Statistic]):
     def kinds(self, study: str) -> list[str]:
         """Kinds of attention this study has seen, in the order of the paper: self, encoder, decoder, cross."""
         found = {name.split("/")[1] for name in self if name.startswith(study + "/")}
-        return [kind for kind in ("self", "encoder", "decoder", "cross") if kind in found]
+        return [kind for kind in SIDES if kind in found]
 
 
 def by_layer(state: State, prefix: str, what: str) -> tuple[tuple[int, ...], list[Moments]]:
