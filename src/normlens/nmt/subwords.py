@@ -1,0 +1,112 @@
+"""Subword models, one per language, that read raw and tokenised text alike.
+
+Room: text in, sentencepiece files out.
+
+A subword model carries its own normalisation: letters are case-folded and brought to one form (NFKC), and every
+punctuation mark or symbol stands alone, as if there were spaces around it. So "Ja, das!" and "ja , das !" give the
+same pieces, and text from any word tokeniser can be aligned with a model that was trained on raw text.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tempfile
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+
+from normlens.errors import NormlensError
+from normlens.nmt.extra import check
+from normlens.nmt.folder import write_text, writing
+from normlens.nmt.spm import without_paths
+
+SPECIAL = ("</s>", "<unk>", "<pad>")  # ids 0, 1, 2 in either language
+QUOTES = dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‘’‚‛‹›′`´", "'") | dict.fromkeys("‐‑‒–—―−", "-") | {"…": "..."}
+SKIPPED = (0xAC00, 0xD7A3)  # Hangul syllables: composed as they are
+LAST = 0x2FFFF
+
+
+class SubwordError(NormlensError):
+    """No subwords can be learned from this text."""
+
+
+def train_subwords(lines: Iterable[str], prefix: Path, *, size: int, seed: int = 0) -> list[str]:
+    """Train `prefix`.spm on the lines and return its pieces."""
+    check("sentencepiece")
+    import sentencepiece
+
+    if size <= len(SPECIAL):
+        raise SubwordError(f"{size} subwords are too few for any text.\n  Do: ask for a larger vocabulary.")
+    sentencepiece.set_random_generator_seed(seed)
+    model = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        rules = Path(folder) / "rules.tsv"
+        rules.write_text("".join(_rules()), encoding="utf-8")
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(lines),
+                model_writer=model,
+                model_type="bpe",
+                vocab_size=size - len(SPECIAL) + 1,
+                hard_vocab_limit=False,
+                character_coverage=0.9998,
+                normalization_rule_tsv=str(rules),
+                bos_id=-1,
+                eos_id=-1,
+                minloglevel=3,
+            )
+        except RuntimeError as error:
+            raise SubwordError(_explained(error, size)) from error
+    with writing(prefix.parent):
+        prefix.with_suffix(".spm").write_bytes(without_paths(model.getvalue()))
+    trained = sentencepiece.SentencePieceProcessor(model_file=str(prefix.with_suffix(".spm")))
+    return [trained.id_to_piece(index) for index in range(trained.get_piece_size()) if not trained.is_unknown(index)]
+
+
+def write_vocabulary(pieces: list[str], path: Path) -> None:
+    """Number the pieces as transformers' Marian tokenizer expects it."""
+    numbers = {piece: index for index, piece in enumerate([*SPECIAL, *pieces])}
+    write_text(path, json.dumps(numbers, ensure_ascii=False))
+
+
+def _explained(error: RuntimeError, size: int) -> str:
+    letters = re.search(r"required_chars\. -?\d+ vs (\d+)", str(error))
+    if letters:
+        needed = int(letters[1]) + len(SPECIAL) - 1
+        return (
+            f"{size} subwords are too few for this text, which needs {needed} for its letters alone.\n"
+            "  Do: ask for a larger vocabulary."
+        )
+    return (
+        f"No subwords can be learned from this text.\n  Got: {error}\n"
+        "  Usual cause: every line is longer than 4,000 bytes.\n  Do: give one sentence a line."
+    )
+
+
+def _rules() -> Iterable[str]:
+    rules: dict[str, str] = {}
+    for code in range(0x01, LAST):
+        character = chr(code)
+        category = unicodedata.category(character)
+        if category in ("Cn", "Cs", "Co") or SKIPPED[0] <= code <= SKIPPED[1]:
+            continue
+        text = _normal(character, category)
+        rules |= {form: text for form in (character, unicodedata.normalize("NFD", character)) if form != text}
+    return (_rule(before, after) for before, after in rules.items())
+
+
+def _normal(character: str, category: str) -> str:
+    if category in ("Cc", "Cf"):
+        return " " if character.isspace() else ""
+    if category[0] == "Z":
+        return " "
+    text = QUOTES.get(character) or unicodedata.normalize("NFKC", character.casefold()).casefold()
+    if category[0] in "PS":
+        return f" {' '.join(text.replace(' ', ''))} "
+    return text
+
+
+def _rule(before: str, after: str) -> str:
+    return " ".join(f"{ord(c):X}" for c in before) + "\t" + " ".join(f"{ord(c):X}" for c in after) + "\n"

@@ -1,0 +1,123 @@
+"""Parallel text: two files, of which line n of one is the translation of line n of the other.
+
+Room: files to pairs of lines, streamed as often as wanted. No subwords.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from normlens.corpora.files import lines, opened
+from normlens.errors import NormlensError
+
+Pair = tuple[str, str]
+
+
+class TextError(NormlensError):
+    """Two files, or pairs, that are no parallel text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """The lines of two files, side by side, without white space around them; one pair at a time is in memory."""
+
+    source: Path
+    target: Path
+    encoding: str = "utf-8"
+
+    def __iter__(self) -> Iterator[Pair]:
+        both = zip_longest(_lines(self.source, self.encoding), _lines(self.target, self.encoding))
+        for number, (source, target) in enumerate(both, 1):
+            if source is None or target is None:
+                raise TextError(self._uneven(number, 1 + sum(1 for _ in both)))
+            yield source.strip(), target.strip()
+
+    def describe(self) -> str:
+        """The names of the two files, wherever they lie."""
+        return f"{self.source.name} and {self.target.name}"
+
+    def _uneven(self, number: int, rest: int) -> str:
+        """`number` is the first line that only one file has, `rest` how many it has from there on."""
+        longer = (
+            self.source
+            if any(n == number for n, _ in enumerate(_lines(self.source, self.encoding), 1))
+            else self.target
+        )
+        counts = {self.source: number - 1, self.target: number - 1} | {longer: number - 1 + rest}
+        return (
+            f"{longer}:{number}: there is no such line in the other file.\n"
+            f"  Got: {counts[self.source]} lines in '{self.source}', {counts[self.target]} in '{self.target}'.\n"
+            "  Usual causes: one download was cut short, empty lines were deleted in one file only, or a line break\n"
+            "  stands inside a sentence.\n  Do: give two files whose lines belong together, one sentence pair a line."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How much there is, and what tells it from another text."""
+
+    pairs: int  # with text on both sides
+    left_out: int  # with an empty side
+    digest: str  # twelve hex digits over the pairs, wherever they lie
+
+
+def parallel(source: str | Path, target: str | Path, *, encoding: str = "utf-8") -> Parallel:
+    """Two text files, each plain or packed as .gz, .xz or .bz2 by its name."""
+    both = Parallel(Path(source), Path(target), encoding)
+    for path in (both.source, both.target):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise TextError(
+                f"'{path}' is a pipe, which can be read only once.\n"
+                "  Usual cause: <( ) on the command line; training reads its text several times.\n"
+                "  Do: give a file; it may be packed as .gz, .xz or .bz2."
+            )
+    if both.source.is_file() and both.target.is_file() and both.source.samefile(both.target):
+        raise TextError(_same(both.describe()))
+    return both
+
+
+def with_text(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """The pairs that have text on both sides."""
+    return ((source, target) for source, target in pairs if source.strip() and target.strip())
+
+
+def survey(pairs: Iterable[Pair], name: str = "the pairs") -> Survey:
+    """Read everything once: count, hash, and refuse what is no parallel text."""
+    if isinstance(pairs, Iterator):
+        raise TextError(
+            f"The pairs can be read only once: {type(pairs).__name__}.\n"
+            "  Do: give a list of pairs, or parallel(source, target) for files."
+        )
+    content, count, left_out, differ = hashlib.sha256(), 0, 0, False
+    for source, target in pairs:
+        if not (source.strip() and target.strip()):
+            left_out += 1
+            continue
+        count += 1
+        differ = differ or source != target
+        content.update(json.dumps([source, target]).encode())
+    if count == 0:
+        raise TextError(
+            f"There is no text in {name}.\n  Got: {left_out} pairs, each with an empty side.\n"
+            "  Usual cause: an empty file, or blank lines alone.\n  Do: give at least one pair of sentences."
+        )
+    if not differ:
+        raise TextError(_same(name))
+    return Survey(count, left_out, content.hexdigest()[:12])
+
+
+def _lines(path: Path, encoding: str) -> Iterator[str]:
+    with opened(path) as stream:
+        yield from lines(stream, str(path), encoding)
+
+
+def _same(name: str) -> str:
+    return (
+        f"Source and target are the same text: {name}.\n"
+        "  Usual cause: one file was given for both sides.\n  Do: give a text and its translation."
+    )
