@@ -1,5 +1,7 @@
 """What attention in a Transformer really moves: α against ‖α·f(x)‖, exact, for any transformers model."""
 
+from normlens.alignment import Aligned as Aligned
+from normlens.alignment import align as align
 from normlens.errors import NormlensError as NormlensError
 from normlens.lens import Block as Block
 from normlens.lens import Lens as Lens

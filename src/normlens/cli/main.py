@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from normlens.cli import doctor, report, reproduce, show, study
+from normlens.cli import aer, align, doctor, nmt, report, reproduce, show, study
 from normlens.errors import NormlensError
 from normlens.version import __version__
 
@@ -20,6 +20,9 @@ EPILOG = """examples:
   normlens show --model bert-base-uncased "First text." --pair "Second text."
   normlens report --corpus texts.txt --out first   every study of a corpus, as one page
   normlens study categories --corpus texts.txt     one of them, in the terminal
+  normlens align --source a.de --target a.en       word alignments out of a translation model
+  normlens aer links.txt --gold gold.talp          how good a file of word links is
+  normlens nmt train --source a.de --target a.en --out de-en
   normlens doctor bert-base-uncased                is every block of this model exact?
   normlens doctor llama --tiny                     the same for an architecture, without its weights
 """
@@ -35,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"normlens {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (show, report, study, reproduce, doctor):
+    for command in (show, report, study, align, aer, nmt, reproduce, doctor):
         command.register(commands)
     options = parser.parse_args(arguments)
     try:

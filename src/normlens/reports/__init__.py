@@ -3,6 +3,8 @@
 Room: figures, words and signatures into files. Knows results as plain numbers; no model, no torch, no network.
 """
 
+from normlens.reports.alignment import alignment_text as alignment_text
+from normlens.reports.alignment import write_alignment as write_alignment
 from normlens.reports.files import ReportError as ReportError
 from normlens.reports.files import write as write
 from normlens.reports.parts import tables as tables

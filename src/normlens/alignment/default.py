@@ -1,0 +1,46 @@
+"""What `align` works on when nobody says: the embedded translation models and the embedded gold sample.
+
+Room: the small files shipped with the package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from normlens.alignment.gold import Gold, read_gold
+from normlens.alignment.stream import Pair
+from normlens.lens import Lens, load
+from normlens.models import InputError
+
+Languages = Literal["de-en", "en-de"]
+FOLDER = Path(__file__).parent / "embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Sentence pairs with their gold links."""
+
+    pairs: list[Pair]
+    golds: list[Gold]
+
+
+def default_lens(languages: str = "de-en") -> Lens:
+    """The embedded model that translates in this direction."""
+    if languages not in get_args(Languages):
+        raise InputError(
+            f"There is no embedded translation model for '{languages}'.\n"
+            f"  Do: choose one of {', '.join(get_args(Languages))}, or give a model of your own with --model."
+        )
+    return load(FOLDER / languages, dtype="float32")
+
+
+def default_sample(languages: str = "de-en") -> Sample:
+    """The embedded German-English sentence pairs, in either direction."""
+    sides = [
+        [line.split() for line in (FOLDER / f"sample.{side}").read_text(encoding="utf-8").splitlines()]
+        for side in languages.split("-")
+    ]
+    golds = read_gold(FOLDER / "sample.talp", reverse=languages == "en-de")
+    return Sample(list(zip(*sides, strict=True)), golds)

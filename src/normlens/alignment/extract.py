@@ -1,0 +1,68 @@
+"""From soft maps to links: which words belong together, and how sure that is.
+
+Room: arrays of words by words. No model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from normlens.alignment.links import Alignment
+
+TINY = 1e-30  # a row that gets nothing stays nothing
+
+
+def strongest(soft: Float[np.ndarray, "tgt_word src_word"]) -> Alignment:
+    """The source word that gives each target word most; none if what is no word (the last column) gives more.
+
+    The confidence of a link is its share of the row. Ties go to the first word.
+    """
+    winner = soft.argmax(axis=1)
+    total = soft.sum(axis=1)
+    return Alignment.of(
+        {
+            (int(source), target): float(soft[target, source] / total[target])
+            for target, source in enumerate(winner)
+            if source < soft.shape[1] - 1 and total[target] > 0
+        }
+    )
+
+
+def averaged(maps: Sequence[Float[np.ndarray, "tgt_word src_word"]]) -> Float[np.ndarray, "tgt_word src_word"]:
+    """Mean of several maps, rows brought to 1 first so that each counts alike; one map stays as it is."""
+    if len(maps) == 1:
+        return maps[0]
+    return np.mean([soft / np.maximum(soft.sum(axis=1, keepdims=True), TINY) for soft in maps], axis=0)
+
+
+def shares(maps: Iterable[Float[np.ndarray, "tgt_word src_word"]]) -> Float[np.ndarray, "tgt_word src"]:
+    """Mean of several maps, each without its last column and with rows that add up to 1."""
+    bare = [soft[:, :-1] for soft in maps]
+    return np.mean([rows / np.maximum(rows.sum(axis=1, keepdims=True), TINY) for rows in bare], axis=0)
+
+
+def both(
+    forward: Float[np.ndarray, "tgt_word src_word"], backward: Float[np.ndarray, "src_word tgt_word"]
+) -> Float[np.ndarray, "tgt_word src_word"]:
+    """Geometric mean of the shares of two directions: high only where both models agree."""
+    return np.sqrt(forward * backward.T)
+
+
+def mutual(
+    agreed: Float[np.ndarray, "tgt_word src_word"], *, many: float | None = None, least: float = 0.0
+) -> Alignment:
+    """Pairs of words that are each other's strongest, with the value as confidence; below `least` none.
+
+    With `many`, a word may also take a second partner: one that is its strongest, and whose own strongest gets at most
+    1/`many` times as much.
+    """
+    rows, columns = agreed.argmax(axis=1), agreed.argmax(axis=0)
+    row_best, column_best = agreed.max(axis=1, initial=0), agreed.max(axis=0, initial=0)
+    cells = {(int(source), target) for target, source in enumerate(rows) if columns[source] == target}
+    if many is not None:
+        cells |= {(int(s), t) for t, s in enumerate(rows) if agreed[t, s] >= many * column_best[s]}
+        cells |= {(s, int(t)) for s, t in enumerate(columns) if agreed[t, s] >= many * row_best[t]}
+    return Alignment.of({(s, t): float(agreed[t, s]) for s, t in cells if agreed[t, s] > least})

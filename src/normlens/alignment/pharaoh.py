@@ -1,0 +1,160 @@
+"""Links as lines of text, one line per sentence pair: `0-0 1-2`, with confidences `0-0:0.93`, and talp's `1p2`.
+
+Room: text to links and back. Does not know what gold is worth, nor any model.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from normlens.alignment.links import Alignment, LinksError
+from normlens.corpora.files import lines, opened
+from normlens.corpora.item import CorpusError
+
+TOKEN = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})(?::(\S+))?")
+
+
+def read_pharaoh(
+    path: Path | str,
+    *,
+    first: Literal[0, 1] = 0,
+    reverse: bool = False,
+    sources: Sequence[int] | None = None,
+    targets: Sequence[int] | None = None,
+) -> list[Alignment]:
+    """The links of a file. A link without a confidence has confidence 1; a blank line is a sentence without links.
+
+    `first` is the number of the first word in the file, `reverse` says that it was written target-source, and
+    `sources` and `targets` are the words of each sentence, to check the links against.
+    """
+    frame = Frame(Path(path).name, first, reverse, sources, targets)
+    found: list[Alignment] = []
+    for number, row in enumerate(rows(path), start=1):
+        confidences: dict[tuple[int, int], float] = {}
+        for token in row:
+            if token.possible:
+                raise LinksError(
+                    f"{frame.name}:{number}: a possible link, '{token.text}', which only gold can have.\n"
+                    "  Usual cause: a gold file given as an alignment.\n  Do: write every link as i-j."
+                )
+            link = frame.link(token, number)
+            confidences[link] = max(token.confidence, confidences.get(link, 0.0))
+        found.append(Alignment.of(confidences))
+    frame.check_lines(len(found), blank=sum(not one.links for one in found))
+    return found
+
+
+def to_pharaoh(alignment: Alignment, *, confidence: bool = False, first: Literal[0, 1] = 0) -> str:
+    """One line, without its end.
+
+    >>> to_pharaoh(Alignment(((0, 0), (1, 2)), (0.93, 0.5)), confidence=True)
+    '0-0:0.93 1-2:0.5'
+    """
+    return " ".join(
+        f"{source + first}-{target + first}" + (f":{sure:.3g}" if confidence else "")
+        for (source, target), sure in zip(alignment.links, alignment.confidence, strict=True)
+    )
+
+
+def write_pharaoh(alignments: Iterable[Alignment], path: Path | str, *, confidence: bool = False) -> None:
+    """One line per alignment, as they come."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise LinksError(f"There is no folder '{path.parent}' to write links to.\n  Do: make it, or give another file.")
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        file.writelines(to_pharaoh(one, confidence=confidence) + "\n" for one in alignments)
+
+
+class Token(NamedTuple):
+    """One link as it was written."""
+
+    left: int
+    right: int
+    possible: bool
+    confidence: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """How the links of a file are numbered, and the sentences that they must stay within."""
+
+    name: str
+    first: Literal[0, 1]
+    reverse: bool
+    sources: Sequence[int] | None
+    targets: Sequence[int] | None
+
+    def link(self, token: Token, number: int) -> tuple[int, int]:
+        """A token of line `number`, as (source, target) from 0."""
+        sides = (token.right, token.left) if self.reverse else (token.left, token.right)
+        for side, words, written in zip(("source", "target"), (self.sources, self.targets), sides, strict=True):
+            if written < self.first:
+                raise LinksError(
+                    f"{self.name}:{number}: '{token.text}' names word 0, and words are counted from 1 here.\n"
+                    "  Usual cause: a file that counts from 0.\n  Do: say so: first=0, or --first 0."
+                )
+            if words is not None and number <= len(words) and written - self.first >= words[number - 1]:
+                raise LinksError(
+                    f"{self.name}:{number}: '{token.text}' names {side} word {written}, and that sentence has "
+                    f"{words[number - 1]} words, counted from {self.first}.\n"
+                    "  Usual causes: links written target-source, counted from the other number, or lines that "
+                    "slipped.\n  Do: try the other direction (reverse) or the other first word (first=0 or 1)."
+                )
+        return sides[0] - self.first, sides[1] - self.first
+
+    def check_lines(self, found: int, *, blank: int) -> None:
+        """Every sentence has its line."""
+        for side, words in (("source", self.sources), ("target", self.targets)):
+            if words is not None and len(words) != found:
+                raise LinksError(differing(self.name, found, f"{side} sentences", len(words), blank))
+
+
+def rows(path: Path | str) -> Iterator[list[Token]]:
+    """The links of each line, as they stand."""
+    path = Path(path)
+    with opened(path) as stream:
+        try:
+            for number, line in enumerate(lines(stream, path.name, "utf-8"), start=1):
+                yield [_token(text, f"{path.name}:{number}") for text in line.split()]
+        except CorpusError as error:
+            raise LinksError(
+                f"{str(error).splitlines()[0]}\n  Usual cause: a text, or a packed file, where links should be.\n"
+                "  Do: give a file of links like 0-0 1-2, which needs no letters but those of ASCII."
+            ) from error
+
+
+def differing(name: str, found: int, other: str, expected: int, blank: int) -> str:
+    """What to say of files whose lines do not match."""
+    low = min(found, expected)
+    return (
+        f"{name} has {found} lines for {expected} {other}: line {low + 1} has no partner.\n"
+        f"  Every line is a sentence pair, a blank one a pair without links; {name} has {blank} blank.\n"
+        "  Usual causes: blank lines that mean nothing, or a file cut short.\n"
+        "  Do: remove those lines, or give the files that belong together."
+    )
+
+
+def _token(text: str, where: str) -> Token:
+    matched = TOKEN.fullmatch(text)
+    confidence = _confidence(matched[4]) if matched else math.nan
+    if matched is None or math.isnan(confidence):
+        raise LinksError(
+            f"{where}: '{text:.40}' is no link.\n"
+            "  Known: i-j, i-j with a confidence from 0 to 1 (i-j:0.93), and in gold ipj for a possible link.\n"
+            "  Usual cause: a text, or another format, where links should be.\n  Do: write the line in one of these."
+        )
+    return Token(int(matched[1]), int(matched[3]), matched[2] == "p", confidence, text)
+
+
+def _confidence(text: str | None) -> float:
+    try:
+        number = 1.0 if text is None else float(text)
+    except ValueError:
+        return math.nan
+    return number if 0 <= number <= 1 else math.nan

@@ -1,0 +1,220 @@
+"""`normlens align`: word alignments out of a translation model, and what they are worth."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import Any, get_args
+
+from tqdm import tqdm
+
+from normlens import reports
+from normlens.alignment import (
+    Combine,
+    Pair,
+    Plan,
+    compare_methods,
+    default_lens,
+    default_sample,
+    each_alignment,
+    paired,
+    peek,
+    plan,
+    read_gold,
+    to_pharaoh,
+)
+from normlens.cli.options import add_model, load_from
+from normlens.lens import Lens
+from normlens.models import InputError
+from normlens.nmt import parallel
+
+EXAMPLES = """examples:
+  normlens align                                          the embedded models on the embedded gold: table and report
+  normlens align --source text.de --target text.en --out links.txt            German-English, embedded models
+  normlens align --model Helsinki-NLP/opus-mt-fr-en --source text.fr --target text.en --out links.txt
+  normlens align --model mt/de-en --reverse-model mt/en-de --source a.de --target a.en --out links.txt --confidence
+  normlens align --source a.de --target a.en --gold a.talp --aligners fast_align,hmm --report compared
+"""
+CHOICES = ("measure", "position", "head", "combine", "least", "many")
+
+
+def register(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "align",
+        help="word alignments out of a translation model, or two; with gold also how good they are",
+        description="Read word alignments off the cross-attention of a translation model. Links are Pharaoh pairs "
+        "source-target, counted from 0, one line per sentence pair. With a model for the other direction the soft maps "
+        "of both are combined before any link is cut.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    text = parser.add_argument_group("text")
+    text.add_argument("--source", type=Path, metavar="F", help="source sentences, one a line; may be .gz, .xz, .bz2")
+    text.add_argument("--target", type=Path, metavar="F", help="their translations, line by line")
+    text.add_argument("--encoding", default="utf-8", metavar="E", help="of both (default: utf-8)")
+    text.add_argument(
+        "--words", default="whitespace", metavar="W", help="whitespace (default), punctuation, or moses:LANGUAGE"
+    )
+    text.add_argument("--limit", type=int, metavar="N", help="the first N pairs only")
+    out = parser.add_argument_group("result")
+    out.add_argument("--out", type=Path, metavar="F", help="file of links; without it, standard output")
+    out.add_argument("--confidence", action="store_true", help="write links as 3-5:0.93")
+    out.add_argument("--resume", action="store_true", help="go on behind the last complete line of --out")
+    _add_choices(parser.add_argument_group("how it is read"))
+    _add_comparison(parser.add_argument_group("comparison, with gold"))
+    add_model(parser, embedded="the embedded German-English pair")
+    model = parser.add_argument_group("other direction")
+    model.add_argument("--reverse-model", metavar="M", help="a model that translates target to source")
+    model.add_argument("--languages", default="de-en", help="of the embedded models: de-en (default) or en-de")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Align; with gold compare and write the report instead."""
+    if (options.source is None) != (options.target is None):
+        raise InputError("Give both --source and --target, or neither for the embedded sample.")
+    if options.gold is not None or options.source is None:
+        return _compare(options)
+    lens, reverse = _lenses(options)
+    sample, pairs = peek(islice(_pairs(options), options.limit))
+    decided = plan(lens, reverse, sample, **_chosen(options))
+    _tell(decided)
+    done = _written(options.out) if options.resume and options.out else 0
+    total = options.limit
+    left: dict[int, str] = {}
+    found = each_alignment(decided, islice(pairs, done, None), left_out=left.__setitem__)
+    with ExitStack() as stack:
+        out = (
+            stack.enter_context(options.out.open("a" if done else "w", encoding="utf-8")) if options.out else sys.stdout
+        )
+        bar = tqdm(found, initial=done, total=total, unit="pair", disable=None, file=sys.stderr, leave=False)
+        for alignment in bar:
+            print(to_pharaoh(alignment, confidence=options.confidence), file=out)
+    for number, why in sorted(left.items())[:10]:
+        print(f"normlens: line {done + number + 1} has no links: {why}", file=sys.stderr)
+    if len(left) > 10:
+        print(f"normlens: and {len(left) - 10} more lines without links", file=sys.stderr)
+    print(f"normlens: {decided.signature}", file=sys.stderr)
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    reports.check()
+    lens, reverse = _lenses(options)
+    if options.source is None:
+        sample = default_sample(options.languages)
+        pairs, golds = sample.pairs, sample.golds
+    else:
+        pairs = list(islice(_pairs(options), options.limit))
+        golds = read_gold(
+            options.gold,
+            possible=options.possible,
+            first=options.first,
+            reverse=options.gold_reverse,
+            sources=[len(source) for source, _ in pairs] if options.limit is None else None,
+            targets=[len(target) for _, target in pairs] if options.limit is None else None,
+        )[: options.limit]
+    compared = compare_methods(
+        lens,
+        reverse,
+        pairs,
+        golds,
+        gradients=options.gradients,
+        aligners=options.aligners,
+        also=list(_training(options)),
+        progress=lambda what: print(f"normlens: {what} ...", file=sys.stderr),
+        **_chosen(options),
+    )
+    print(reports.alignment_text(compared))
+    if options.out:
+        lines = (to_pharaoh(found, confidence=options.confidence) for found in each_alignment(compared.plan, pairs))
+        options.out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    print(f"Report: {reports.write_alignment(compared, options.report)}", file=sys.stderr)
+    return 0
+
+
+def _lenses(options: argparse.Namespace) -> tuple[Lens, Lens | None]:
+    if options.model is None:
+        if options.reverse_model is not None:
+            raise InputError("--reverse-model was given without --model.\n  Do: name the model of the first direction.")
+        return default_lens(options.languages), default_lens("-".join(reversed(options.languages.split("-"))))
+    return load_from(options), None if options.reverse_model is None else load_from(options, options.reverse_model)
+
+
+def _pairs(options: argparse.Namespace) -> Iterable[Pair]:
+    both = parallel(options.source, options.target, encoding=options.encoding)
+    return _split(both, options.words)
+
+
+def _training(options: argparse.Namespace) -> Iterator[Pair]:
+    if options.train_source is None or options.train_target is None:
+        return
+    both = parallel(options.train_source, options.train_target, encoding=options.encoding)
+    words = "punctuation" if options.words == "whitespace" else options.words
+    yield from (pair for pair in islice(_split(both, words), options.train_limit) if pair[0] and pair[1])
+
+
+def _split(both: Iterable[tuple[str, str]], words: str) -> Iterator[Pair]:
+    for source, target in both:
+        yield from paired([source], [target], words)
+
+
+def _chosen(options: argparse.Namespace) -> dict[str, Any]:
+    choices = {name: getattr(options, name) for name in CHOICES if getattr(options, name) is not None}
+    return choices | {"layers": options.layers, "reverse_layers": options.reverse_layers}
+
+
+def _tell(decided: Plan) -> None:
+    for way in (decided.forward, decided.backward):
+        if way is not None:
+            print(f"normlens: reading {way}", file=sys.stderr)
+
+
+def _written(path: Path) -> int:
+    """Complete lines of a file that was being written; what follows the last of them is cut off."""
+    if not path.exists():
+        return 0
+    content = path.read_bytes()
+    complete = content[: content.rfind(b"\n") + 1]
+    if len(complete) < len(content):
+        path.write_bytes(complete)
+    return complete.count(b"\n")
+
+
+def _add_choices(group: Any) -> None:
+    group.add_argument("--measure", choices=("norms", "weights"), help="‖Σ α f(x)‖ (default) or α, mean over heads")
+    group.add_argument("--position", choices=("input", "output"), help="rows are the decoder's input (AWI, default)")
+    group.add_argument("--layers", type=_layers, default="auto", metavar="L", help="auto (default), all, or 0,1,2")
+    group.add_argument("--reverse-layers", type=_layers, metavar="L", help="of the reverse model, if they differ")
+    group.add_argument("--head", type=int, metavar="H", help="one head instead of all")
+    group.add_argument("--combine", choices=get_args(Combine), help="how two directions become one (default: soft)")
+    group.add_argument("--least", type=float, metavar="X", help="leave out links of less confidence")
+    group.add_argument("--many", type=float, metavar="X", help="a word may take more partners, X of its best or better")
+
+
+def _add_comparison(group: Any) -> None:
+    group.add_argument("--gold", type=Path, metavar="F", help="gold links: talp, or Pharaoh")
+    group.add_argument("--possible", type=Path, metavar="F", help="possible links, when the gold is Pharaoh")
+    group.add_argument("--first", type=int, choices=(0, 1), help="the gold's first word (default: talp 1, pharaoh 0)")
+    group.add_argument("--gold-reverse", action="store_true", help="the gold is written target-source")
+    group.add_argument("--gradients", type=_list, default=(), metavar="G", help="saliency, smoothgrad, or both: a,b")
+    group.add_argument("--aligners", type=_list, default=(), metavar="A", help="fast_align, hmm, ibm4, eflomal: a,b")
+    group.add_argument("--train-source", type=Path, metavar="F", help="text that these aligners learn from as well")
+    group.add_argument("--train-target", type=Path, metavar="F", help="its translation")
+    group.add_argument("--train-limit", type=int, metavar="N", help="the first N pairs of it")
+    group.add_argument(
+        "--report", type=Path, default=Path("alignment-report"), metavar="DIR", help="folder of the report"
+    )
+
+
+def _layers(text: str) -> Any:
+    return text if text in ("auto", "all") else tuple(int(number) for number in text.split(","))
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

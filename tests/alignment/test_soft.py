@@ -1,0 +1,143 @@
+"""Word-level maps are what loops over pieces find, whatever the batch, and AWI and AWO read the right rows."""
+
+import numpy as np
+import pytest
+import torch
+from translators import PAIRS, marian
+
+import normlens as nl
+from normlens.alignment.choice import largest_norm, mean_norms, most_agreed
+from normlens.alignment.extract import averaged, both, mutual, shares, strongest
+from normlens.alignment.soft import Reading
+from normlens.alignment.stream import batches, each_map
+
+READINGS = [
+    Reading(measure, position, layer, head)
+    for measure in ("weights", "norms")
+    for position in ("input", "output")
+    for layer in (0, 1)
+    for head in (None, 0, 1)
+]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return marian(0)
+
+
+def slowly(lens, source, target, reading):
+    """One pair, no batch: loops over words and their pieces."""
+    spell = lens.subject.tokenizer
+    block = lens.trace(source=" ".join(source), target=" ".join(target)).cross_attention[reading.layer]
+    if reading.head is not None:
+        field = block.weights if reading.measure == "weights" else block.weighted_norms
+        pieces = field[0, reading.head]
+    else:
+        pieces = block.weights[0].mean(0) if reading.measure == "weights" else block.summed_norms[0]
+    columns = [word for word, text in enumerate(source) for _ in spell.tokenize(text)] + [len(source)]
+    rows = [word for word, text in enumerate(target) for _ in spell.tokenize(text)]
+    rows = [None, *rows] if reading.position == "input" else [*rows, None]
+    out = np.zeros((len(target), len(source) + 1))
+    for word in range(len(target)):
+        own = [i for i, other in enumerate(rows) if other == word]
+        for column, other in enumerate(columns):
+            out[word, other] += sum(float(pieces[i, column]) for i in own) / len(own)
+    return out
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=str)
+def test_a_batch_of_pairs_is_each_pair_alone_in_loops(translator, reading):
+    for (source, target), maps in zip(PAIRS, each_map(translator, PAIRS, READINGS), strict=True):
+        np.testing.assert_allclose(maps[reading], slowly(translator, source, target, reading), atol=1e-6)
+
+
+def test_small_batches_and_large_ones_give_the_same(translator):
+    alone = each_map(translator, PAIRS, READINGS, batch_tokens=1)
+    for one, other in zip(alone, each_map(translator, PAIRS, READINGS), strict=True):
+        for reading in READINGS:
+            np.testing.assert_allclose(one[reading], other[reading], atol=1e-6)
+
+
+def test_pairs_that_cannot_be_read_keep_their_place_and_say_why(translator):
+    long = ["das"] * 12
+    pairs = [PAIRS[0], ([], ["a"]), (long, ["a"]), (["das"], []), PAIRS[1]]
+    why = {}
+    found = list(each_map(translator, pairs, READINGS[:1], left_out=why.__setitem__))
+    assert [maps is None for maps in found] == [False, True, True, True, False]
+    assert why == {
+        1: "the source is empty",
+        2: "the source has 13 pieces, the model takes 12",
+        3: "the target is empty",
+    }
+
+
+def test_weights_of_a_word_add_up_to_one_with_what_is_no_word(translator):
+    for maps in each_map(translator, PAIRS, READINGS):
+        for reading, soft in maps.items():
+            if reading.measure == "weights":
+                np.testing.assert_allclose(soft.sum(axis=1), 1, atol=1e-6)
+
+
+def test_batches_hold_every_item_once_and_no_more_tokens_than_asked():
+    lengths = [5, 1, 9, 30, 2, 2, 8]
+    groups = list(batches(lengths, [0, 1, 2, 3, 4, 6], 18))
+    assert sorted(i for group in groups for i in group) == [0, 1, 2, 3, 4, 6]
+    assert all(len(group) == 1 or len(group) * max(lengths[i] for i in group) <= 18 for group in groups)
+
+
+def test_a_model_with_one_side_is_refused(minilm):
+    with pytest.raises(nl.InputError, match="not a sequence-to-sequence model"):
+        list(each_map(minilm, PAIRS, READINGS[:1]))
+
+
+def test_mean_norms_are_means_over_all_cells(translator):
+    cells = [
+        [block.weighted_norms[0, head].flatten() for block in trace.cross_attention for head in (0, 1)]
+        for trace in (translator.trace(source=" ".join(s), target=" ".join(t)) for s, t in PAIRS)
+    ]
+    slow = [float(torch.cat(column).mean()) for column in zip(*cells, strict=True)]
+    np.testing.assert_allclose(mean_norms(translator, PAIRS).flatten(), slow, rtol=1e-5)
+    assert largest_norm(translator, PAIRS).layers == (int(np.reshape(slow, (2, 2)).sum(axis=1).argmax()),)
+
+
+def test_the_layers_agreed_on_are_those_whose_links_coincide_most(translator):
+    forward, backward = most_agreed(translator, translator, PAIRS, measure="norms", position="input")
+    runs = [(0,), (1,), (0, 1)]
+    readings = {layer: Reading("norms", "input", layer) for layer in (0, 1)}
+    ahead = list(each_map(translator, PAIRS, READINGS))
+    behind = list(each_map(translator, [(t, s) for s, t in PAIRS], READINGS))
+    scores = {}
+    for one in runs:
+        for two in runs:
+            same = total = 0
+            for front, back in zip(ahead, behind, strict=True):
+                links = {(int(r.argmax()), t) for t, r in enumerate(shares([front[readings[i]] for i in one]))}
+                other = {(s, int(r.argmax())) for s, r in enumerate(shares([back[readings[i]] for i in two]))}
+                same, total = same + len(links & other), total + len(links) + len(other)
+            scores[one, two] = 2 * same / total
+    assert scores[forward.layers, backward.layers] == max(scores.values())
+
+
+def test_the_strongest_word_wins_unless_no_word_is_stronger():
+    soft = np.array([[0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.3, 0.3, 0.0], [0.0, 0.0, 0.0]])
+    found = strongest(soft)
+    assert found.links == ((0, 2), (1, 0))  # a tie goes to the first word; </s> and nothing give no link
+    np.testing.assert_allclose(found.confidence, [0.5, 0.6])
+
+
+def test_an_average_of_one_map_is_that_map_and_of_several_weighs_them_alike():
+    one, two = np.array([[1.0, 3.0]]), np.array([[30.0, 10.0]])
+    assert averaged([one]) is one
+    np.testing.assert_allclose(averaged([one, two]), [[0.5, 0.5]])
+    np.testing.assert_allclose(shares([np.array([[1.0, 3.0, 9.0]])]), [[0.25, 0.75]])
+
+
+def test_links_of_both_directions_are_those_that_choose_each_other():
+    forward = np.array([[0.9, 0.1], [0.6, 0.4], [0.0, 0.0]])  # target × source
+    backward = np.array([[0.8, 0.2, 0.0], [0.1, 0.9, 0.0]])  # source × target
+    agreed = both(forward, backward)
+    np.testing.assert_allclose(agreed[1, 1], 0.6)
+    found = mutual(agreed)
+    assert found.links == ((0, 0), (1, 1))
+    np.testing.assert_allclose(found.confidence, [np.sqrt(0.72), 0.6])
+    assert mutual(agreed, least=0.7).links == ((0, 0),)
