@@ -5,7 +5,7 @@ Room: the small files shipped with the package.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -33,7 +33,9 @@ def default_lens(languages: str = "de-en") -> Lens:
             f"There is no embedded translation model for '{languages}'.\n"
             f"  Do: choose one of {', '.join(get_args(Languages))}, or give a model of your own with --model."
         )
-    return load(FOLDER / languages, dtype="float32")
+    lens = load(FOLDER / languages, dtype="float32")
+    lens.subject = replace(lens.subject, name=f"embedded {languages}")
+    return lens
 
 
 def default_sample(languages: str = "de-en") -> Sample:

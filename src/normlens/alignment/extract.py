@@ -56,8 +56,8 @@ def mutual(
 ) -> Alignment:
     """Pairs of words that are each other's strongest, with the value as confidence; below `least` none.
 
-    With `many`, a word may also take a second partner: one that is its strongest, and whose own strongest gets at most
-    1/`many` times as much.
+    With `many`, links are also those that are the strongest of one word only, if they have at least `many` times the
+    strength of the other word's strongest: so one word can have several partners.
     """
     rows, columns = agreed.argmax(axis=1), agreed.argmax(axis=0)
     row_best, column_best = agreed.max(axis=1, initial=0), agreed.max(axis=0, initial=0)

@@ -5,16 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_args
-
-from tqdm import tqdm
+from typing import Any
 
 from normlens import reports
 from normlens.alignment import (
-    Combine,
     Pair,
     Plan,
     compare_methods,
@@ -27,6 +23,8 @@ from normlens.alignment import (
     read_gold,
     to_pharaoh,
 )
+from normlens.cli.alignment_options import add_choices, add_comparison
+from normlens.cli.lines import write_lines
 from normlens.cli.options import add_model, load_from
 from normlens.lens import Lens
 from normlens.models import InputError
@@ -65,8 +63,8 @@ def register(commands: Any) -> None:
     out.add_argument("--out", type=Path, metavar="F", help="file of links; without it, standard output")
     out.add_argument("--confidence", action="store_true", help="write links as 3-5:0.93")
     out.add_argument("--resume", action="store_true", help="go on behind the last complete line of --out")
-    _add_choices(parser.add_argument_group("how it is read"))
-    _add_comparison(parser.add_argument_group("comparison, with gold"))
+    add_choices(parser.add_argument_group("how it is read"))
+    add_comparison(parser.add_argument_group("comparison, with gold"))
     add_model(parser, embedded="the embedded German-English pair")
     model = parser.add_argument_group("other direction")
     model.add_argument("--reverse-model", metavar="M", help="a model that translates target to source")
@@ -81,20 +79,19 @@ def run(options: argparse.Namespace) -> int:
     if options.gold is not None or options.source is None:
         return _compare(options)
     lens, reverse = _lenses(options)
+    total = _count(options)
     sample, pairs = peek(islice(_pairs(options), options.limit))
     decided = plan(lens, reverse, sample, **_chosen(options))
     _tell(decided)
     done = _written(options.out) if options.resume and options.out else 0
-    total = options.limit
     left: dict[int, str] = {}
     found = each_alignment(decided, islice(pairs, done, None), left_out=left.__setitem__)
-    with ExitStack() as stack:
-        out = (
-            stack.enter_context(options.out.open("a" if done else "w", encoding="utf-8")) if options.out else sys.stdout
-        )
-        bar = tqdm(found, initial=done, total=total, unit="pair", disable=None, file=sys.stderr, leave=False)
-        for alignment in bar:
-            print(to_pharaoh(alignment, confidence=options.confidence), file=out)
+    lines = (to_pharaoh(alignment, confidence=options.confidence) for alignment in found)
+    if options.out:
+        write_lines(lines, options.out, behind=done, total=total)
+    else:
+        for line in lines:
+            print(line)
     for number, why in sorted(left.items())[:10]:
         print(f"normlens: line {done + number + 1} has no links: {why}", file=sys.stderr)
     if len(left) > 10:
@@ -132,8 +129,8 @@ def _compare(options: argparse.Namespace) -> int:
     )
     print(reports.alignment_text(compared))
     if options.out:
-        lines = (to_pharaoh(found, confidence=options.confidence) for found in each_alignment(compared.plan, pairs))
-        options.out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        found = each_alignment(compared.plan, pairs)
+        write_lines((to_pharaoh(links, confidence=options.confidence) for links in found), options.out)
     print(f"Report: {reports.write_alignment(compared, options.report)}", file=sys.stderr)
     return 0
 
@@ -144,6 +141,12 @@ def _lenses(options: argparse.Namespace) -> tuple[Lens, Lens | None]:
             raise InputError("--reverse-model was given without --model.\n  Do: name the model of the first direction.")
         return default_lens(options.languages), default_lens("-".join(reversed(options.languages.split("-"))))
     return load_from(options), None if options.reverse_model is None else load_from(options, options.reverse_model)
+
+
+def _count(options: argparse.Namespace) -> int:
+    """How many pairs there are; files that do not fit together are refused here, before any work."""
+    count = sum(1 for _ in parallel(options.source, options.target, encoding=options.encoding))
+    return count if options.limit is None else min(count, options.limit)
 
 
 def _pairs(options: argparse.Namespace) -> Iterable[Pair]:
@@ -184,37 +187,3 @@ def _written(path: Path) -> int:
     if len(complete) < len(content):
         path.write_bytes(complete)
     return complete.count(b"\n")
-
-
-def _add_choices(group: Any) -> None:
-    group.add_argument("--measure", choices=("norms", "weights"), help="‖Σ α f(x)‖ (default) or α, mean over heads")
-    group.add_argument("--position", choices=("input", "output"), help="rows are the decoder's input (AWI, default)")
-    group.add_argument("--layers", type=_layers, default="auto", metavar="L", help="auto (default), all, or 0,1,2")
-    group.add_argument("--reverse-layers", type=_layers, metavar="L", help="of the reverse model, if they differ")
-    group.add_argument("--head", type=int, metavar="H", help="one head instead of all")
-    group.add_argument("--combine", choices=get_args(Combine), help="how two directions become one (default: soft)")
-    group.add_argument("--least", type=float, metavar="X", help="leave out links of less confidence")
-    group.add_argument("--many", type=float, metavar="X", help="a word may take more partners, X of its best or better")
-
-
-def _add_comparison(group: Any) -> None:
-    group.add_argument("--gold", type=Path, metavar="F", help="gold links: talp, or Pharaoh")
-    group.add_argument("--possible", type=Path, metavar="F", help="possible links, when the gold is Pharaoh")
-    group.add_argument("--first", type=int, choices=(0, 1), help="the gold's first word (default: talp 1, pharaoh 0)")
-    group.add_argument("--gold-reverse", action="store_true", help="the gold is written target-source")
-    group.add_argument("--gradients", type=_list, default=(), metavar="G", help="saliency, smoothgrad, or both: a,b")
-    group.add_argument("--aligners", type=_list, default=(), metavar="A", help="fast_align, hmm, ibm4, eflomal: a,b")
-    group.add_argument("--train-source", type=Path, metavar="F", help="text that these aligners learn from as well")
-    group.add_argument("--train-target", type=Path, metavar="F", help="its translation")
-    group.add_argument("--train-limit", type=int, metavar="N", help="the first N pairs of it")
-    group.add_argument(
-        "--report", type=Path, default=Path("alignment-report"), metavar="DIR", help="folder of the report"
-    )
-
-
-def _layers(text: str) -> Any:
-    return text if text in ("auto", "all") else tuple(int(number) for number in text.split(","))
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -35,17 +35,20 @@ def lines_from(file: str, *, encoding: str = "utf-8") -> Lines:
     return Lines(_of_file(Path(file), encoding), file, False)
 
 
-def write_lines(texts: Iterable[str], path: Path) -> None:
-    """Write lines as they come, so that an interruption loses none that was there; a bar counts them."""
+def write_lines(texts: Iterable[str], path: Path, *, behind: int = 0, total: int | None = None) -> None:
+    """Write lines as they come, so that an interruption loses none that was there; a bar counts them.
+
+    `behind` is the number of lines that the file has already and keeps.
+    """
     try:
-        out = path.open("w", encoding="utf-8", buffering=1)
+        out = path.open("a" if behind else "w", encoding="utf-8", buffering=1)
     except OSError as error:
         raise LinesError(
             f"'{path}' cannot be written.\n  Got: {error}\n"
             "  Usual causes: its folder does not exist, or you may not write there.\n  Do: name another file."
         ) from error
     with out:
-        for text in tqdm(texts, unit="line", disable=None, file=sys.stderr, leave=False):
+        for text in tqdm(texts, initial=behind, total=total, unit="line", disable=None, file=sys.stderr, leave=False):
             out.write(text + "\n")
 
 

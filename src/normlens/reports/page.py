@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 
+from normlens.reports.exhibits import Numbering
 from normlens.reports.kinds import title
 from normlens.reports.markup import asset, bullets, escaped, filled, pairs
 from normlens.reports.numbers import many, number
 from normlens.reports.parts import headlines, results
 from normlens.reports.pictures import Drawn
-from normlens.reports.section import Numbering, section
+from normlens.reports.section import section
 from normlens.reports.words.categories import CLEAR as POINTS
 from normlens.reports.words.dispersion import ALIKE, HARDLY
 from normlens.reports.words.naming import CLEAR

@@ -5,9 +5,7 @@ Room: results to HTML.
 
 from __future__ import annotations
 
-import html
-from dataclasses import dataclass
-
+from normlens.reports.exhibits import Numbering, figure, table
 from normlens.reports.kinds import explained
 from normlens.reports.kinds import title as kind_title
 from normlens.reports.markup import bullets, escaped
@@ -16,20 +14,11 @@ from normlens.reports.parts import pictures_of, results, said, tables_of
 from normlens.reports.pictures import Drawn
 from normlens.reports.rows.columns import READ, TITLES, written
 from normlens.reports.rows.row import Row
-from normlens.reports.svg import inlined
 from normlens.studies import STUDIES
 from normlens.studies.results import Categories, Findings, Frequency
 
 LONG = 14  # a table of more rows is folded
 TYPES = 12  # so many types are shown; the file has all
-
-
-@dataclass(slots=True)
-class Numbering:
-    """Figures and tables are counted through the page."""
-
-    figures: int = 0
-    tables: int = 0
 
 
 def section(findings: Findings, study: str, kind: str, drawn: dict[str, Drawn], numbering: Numbering) -> str:
@@ -52,37 +41,14 @@ def section(findings: Findings, study: str, kind: str, drawn: dict[str, Drawn], 
     return "\n".join(part for part in parts if part)
 
 
-def figure(drawn: Drawn, numbering: Numbering) -> str:
-    """A drawing with its caption and its files."""
-    numbering.figures += 1
-    picture = drawn.picture
-    stem = html.escape(f"figures/{picture.name}")
-    return (
-        f'<figure id="figure-{numbering.figures}"><div class="drawing">'
-        f"{inlined(drawn.svg, name=picture.name, alt=picture.alt)}</div>"
-        f"<figcaption><b>Figure {numbering.figures}.</b> {escaped(picture.caption)} "
-        f'<span class="links"><a href="{stem}.svg">svg</a> <a href="{stem}.png">png</a></span></figcaption></figure>'
-    )
-
-
 def _table(name: str, rows: list[Row], numbering: Numbering) -> str:
-    numbering.tables += 1
     shown = rows[:TYPES] if name == "frequency_types" else rows
     columns, cells = written(shown)
-    title = TITLES[name]
     marks = ["" if column.number else ' class="text"' for column in columns]
     head = "".join(f'<th scope="col"{mark}>{escaped(c.heading)}</th>' for c, mark in zip(columns, marks, strict=True))
     body = "".join(f"<tr>{_cells(row, marks)}</tr>" for row in cells)
-    undefined = " “–” is not defined." if any(DASH in row for row in cells) else ""
-    name = f"table-{numbering.tables}"
-    table = (
-        f'<figure class="table"><figcaption id="{name}"><b>Table {numbering.tables}.</b> {escaped(title)}.{undefined}'
-        f'</figcaption><div class="scroll" tabindex="0" role="group" aria-labelledby="{name}"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></figure>"
-    )
-    if len(shown) <= LONG:
-        return table
-    return f"<details><summary>Table {numbering.tables}: {escaped(title)}, {len(shown)} rows</summary>{table}</details>"
+    folded = f", {len(shown)} rows" if len(shown) > LONG else None
+    return table(TITLES[name], head, body, numbering, undefined=any(DASH in row for row in cells), folded=folded)
 
 
 def _cells(row: list[str], marks: list[str]) -> str:

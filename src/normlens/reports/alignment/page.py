@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from normlens.alignment.table import Compared
 from normlens.reports.alignment import section
 from normlens.reports.alignment.paper import SETTING
-from normlens.reports.alignment.parts import figure
 from normlens.reports.alignment.scores import SAMPLES, Scored, directions, gold_links
 from normlens.reports.alignment.telling import CHANCE, WAYS
 from normlens.reports.alignment.words import sentences
+from normlens.reports.exhibits import Numbering, figure
 from normlens.reports.markup import asset, bullets, escaped, filled, pairs
 from normlens.reports.numbers import count, many, span
 from normlens.reports.pictures import Drawn
-from normlens.reports.section import Numbering
 
 
 def page(

@@ -21,8 +21,8 @@ from normlens.reports.alignment.scores import (
     rank_correlation,
 )
 from normlens.reports.alignment.telling import GOLD, WAYS
+from normlens.reports.exhibits import Numbering
 from normlens.reports.numbers import DASH, correlation, count, head_name, number
-from normlens.reports.section import Numbering
 
 
 def methods(compared: Compared, scores: Sequence[Scored], numbering: Numbering) -> str:

@@ -1,0 +1,44 @@
+"""Arguments of `normlens align`: how it reads, and what it is compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+from normlens.alignment import Combine
+
+
+def add_choices(group: Any) -> None:
+    """How maps are read and links are cut."""
+    group.add_argument("--measure", choices=("norms", "weights"), help="‖Σ α f(x)‖ (default) or α, mean over heads")
+    group.add_argument("--position", choices=("input", "output"), help="rows are the decoder's input (AWI, default)")
+    group.add_argument("--layers", type=_layers, default="auto", metavar="L", help="auto (default), all, or 0,1,2")
+    group.add_argument("--reverse-layers", type=_layers, metavar="L", help="of the reverse model, if they differ")
+    group.add_argument("--head", type=int, metavar="H", help="one head instead of all")
+    group.add_argument("--combine", choices=get_args(Combine), help="how two directions become one (default: soft)")
+    group.add_argument("--least", type=float, metavar="X", help="leave out links of less confidence")
+    group.add_argument("--many", type=float, metavar="X", help="a word may take more partners, X of its best or better")
+
+
+def add_comparison(group: Any) -> None:
+    """What the links are compared with."""
+    group.add_argument("--gold", type=Path, metavar="F", help="gold links: talp, or Pharaoh")
+    group.add_argument("--possible", type=Path, metavar="F", help="possible links, when the gold is Pharaoh")
+    group.add_argument("--first", type=int, choices=(0, 1), help="the gold's first word (default: talp 1, pharaoh 0)")
+    group.add_argument("--gold-reverse", action="store_true", help="the gold is written target-source")
+    group.add_argument("--gradients", type=_list, default=(), metavar="G", help="saliency, smoothgrad, or both: a,b")
+    group.add_argument("--aligners", type=_list, default=(), metavar="A", help="fast_align, hmm, ibm4, eflomal: a,b")
+    group.add_argument("--train-source", type=Path, metavar="F", help="text that these aligners learn from as well")
+    group.add_argument("--train-target", type=Path, metavar="F", help="its translation")
+    group.add_argument("--train-limit", type=int, metavar="N", help="the first N pairs of it")
+    group.add_argument(
+        "--report", type=Path, default=Path("alignment-report"), metavar="DIR", help="folder of the report"
+    )
+
+
+def _layers(text: str) -> Any:
+    return text if text in ("auto", "all") else tuple(int(number) for number in text.split(","))
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,0 +1,39 @@
+"""The embedded translation models load without a network, are exact, and align the embedded sample."""
+
+import pytest
+
+from normlens.alignment import align, default_lens, default_sample, score
+from normlens.alignment.default import FOLDER
+
+
+@pytest.fixture(scope="module")
+def both():
+    return default_lens("de-en"), default_lens("en-de")
+
+
+def test_every_block_of_both_models_is_exact(both):
+    for lens in both:
+        assert lens.wires
+        assert all(wire.exact for wire in lens.wires)
+
+
+def test_they_are_small_and_say_where_they_come_from():
+    for languages in ("de-en", "en-de"):
+        assert sum(path.stat().st_size for path in (FOLDER / languages).iterdir()) < 10_000_000
+        assert "Europarl" in (FOLDER / languages / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_two_directions_together_are_better_than_either(both):
+    sample = default_sample("de-en")
+    sources, targets = zip(*sample.pairs, strict=True)
+    forward, backward = both
+    ahead = score(align(forward, sources, targets), sample.golds).aer
+    behind = score([one.reversed() for one in align(backward, targets, sources)], sample.golds).aer
+    together = score(align(forward, sources, targets, reverse=backward), sample.golds).aer
+    assert together < min(ahead, behind)
+
+
+def test_the_sample_turns_round():
+    forward, backward = default_sample("de-en"), default_sample("en-de")
+    assert [(target, source) for source, target in forward.pairs] == backward.pairs
+    assert {(t, s) for s, t in forward.golds[0].sure} == backward.golds[0].sure
