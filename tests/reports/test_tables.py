@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from made_findings import NAMES, categories, correlation, dispersion, findings, frequency
 
-from normlens.reports import show, tables
+from normlens.errors import NormlensError
+from normlens.reports import Report, show, tables
 from normlens.reports.parts import tables_of
 
 
@@ -104,3 +105,11 @@ def test_hostile_names_stay_in_their_cells():
     assert "␛[31mred" in text
     token = replace(frequency(), type_token=("\ud800", *frequency().type_token[1:]))
     assert "�" in show(replace(findings(studies=()), frequency={"self": token}))
+
+
+def test_a_table_is_a_dataframe_and_a_missing_one_names_the_others():
+    report = Report(findings())
+    name = next(iter(report.tables))
+    assert len(report.to_dataframe(name)) == len(report.tables[name])
+    with pytest.raises(NormlensError, match=f"(?s)no table 'categories'.*{name}"):
+        report.to_dataframe("categories")

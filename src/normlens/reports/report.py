@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from normlens.corpora import default_corpus
+from normlens.errors import NormlensError
 from normlens.lens import Lens
 from normlens.lens.table import import_pandas
 from normlens.reports.files import drawn_figures, write
@@ -19,6 +20,10 @@ from normlens.reports.parts import tables
 from normlens.reports.pictures import check
 from normlens.reports.terminal import show
 from normlens.studies import STUDIES, Findings, study
+
+
+class NoTable(NormlensError, LookupError):
+    """A table that this report does not have."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -34,7 +39,10 @@ class Report:
 
     def to_dataframe(self, name: str) -> Any:
         """One of the tables."""
-        return import_pandas().DataFrame(self.tables[name])
+        tables = self.tables
+        if name not in tables:
+            raise NoTable(f"There is no table '{name}'.\n  Do: choose one of {', '.join(tables)}.")
+        return import_pandas().DataFrame(tables[name])
 
     def save(self, folder: str | Path) -> Path:
         """Write report.html, figures/ and tables/; the path of the page."""
