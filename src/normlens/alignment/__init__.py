@@ -20,3 +20,4 @@ from normlens.alignment.score import score as score
 from normlens.alignment.stream import Pair as Pair
 from normlens.alignment.table import Compared as Compared
 from normlens.alignment.table import compare_methods as compare_methods
+from normlens.alignment.words import splitter as splitter

@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from normlens.alignment.choice import SAMPLE
-from normlens.alignment.links import Alignment
+from normlens.alignment.links import NONE, Alignment
 from normlens.alignment.pharaoh import write_pharaoh
 from normlens.alignment.plan import Plan, plan
-from normlens.alignment.stream import BATCH_TOKENS, Pair, each_map
+from normlens.alignment.stream import BATCH_TOKENS, Maps, Pair, each_map
 from normlens.alignment.words import Splitter, splitter
 from normlens.lens import Lens
 from normlens.models import InputError
 from normlens.signature import Signature
 
 Sentence = str | Sequence[str]
-NONE = Alignment((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +81,29 @@ def each_alignment(
     left_out: Callable[[int, str], None] = lambda index, why: None,
 ) -> Iterator[Alignment]:
     """The links of each pair as soon as its shard is done; none for a pair that the model cannot read."""
+    for maps in planned_maps(decided, pairs, batch_tokens=batch_tokens, left_out=left_out):
+        yield NONE if maps is None else decided.links(*maps)
+
+
+def planned_maps(
+    decided: Plan,
+    pairs: Iterable[Pair],
+    *,
+    batch_tokens: int = BATCH_TOKENS,
+    left_out: Callable[[int, str], None] = lambda index, why: None,
+) -> Iterator[tuple[Maps, Maps | None] | None]:
+    """The maps from which a plan makes links: those of each direction; None for a pair that a model cannot read."""
     one, two = tee(pairs)
     maps = each_map(decided.forward.lens, one, decided.forward.readings, batch_tokens=batch_tokens, left_out=left_out)
     if decided.backward is None:
-        yield from (NONE if forward is None else decided.links(forward, None) for forward in maps)
+        yield from (None if forward is None else (forward, None) for forward in maps)
         return
     swapped = ((target, source) for source, target in two)
     others = each_map(
         decided.backward.lens, swapped, decided.backward.readings, batch_tokens=batch_tokens, left_out=left_out
     )
     for forward, backward in zip(maps, others, strict=True):
-        yield NONE if forward is None or backward is None else decided.links(forward, backward)
+        yield None if forward is None or backward is None else (forward, backward)
 
 
 def paired(sources: Iterable[Sentence], targets: Iterable[Sentence], words: Splitter | str) -> Iterator[Pair]:

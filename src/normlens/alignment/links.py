@@ -70,6 +70,9 @@ class Alignment:
         )
 
 
+NONE = Alignment((), ())
+
+
 def reverse(links: Links) -> Links:
     """(source, target) as (target, source)."""
     return frozenset((target, source) for source, target in links)

@@ -35,7 +35,12 @@ class Way:
         return strongest(averaged([maps[reading] for reading in self.readings]))
 
     def __str__(self) -> str:
-        return f"{'+'.join(str(r).split()[1] for r in self.readings)} of {self.lens.subject.name}: {self.why}"
+        return f"{self.where} of {self.lens.subject.name}: {self.why}"
+
+    @property
+    def where(self) -> str:
+        """The layers or heads."""
+        return "+".join(reading.where for reading in self.readings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class Plan:
         return Signature(
             (
                 *(("model", f"{way.lens.subject.name}@{way.lens.subject.revision}") for way in ways),
-                *(("layer", "+".join(str(r).split()[1] for r in way.readings)) for way in ways),
+                *(("layer", way.where) for way in ways),
                 ("measure", "‖Σαf‖" if first.measure == "norms" and first.head is None else first.measure),
                 ("rows", "AWI" if first.position == "input" else "AWO"),
                 ("words", "sum×mean"),

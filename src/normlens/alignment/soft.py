@@ -35,8 +35,12 @@ class Reading:
     head: int | None = None  # None: mean of the weights over heads, or norm of the sum over heads
 
     def __str__(self) -> str:
-        where = f"L{self.layer}" if self.head is None else f"L{self.layer}H{self.head}"
-        return f"{self.measure} {where} {'AWI' if self.position == 'input' else 'AWO'}"
+        return f"{self.measure} {self.where} {'AWI' if self.position == 'input' else 'AWO'}"
+
+    @property
+    def where(self) -> str:
+        """The layer, or the head."""
+        return f"L{self.layer}" if self.head is None else f"L{self.layer}H{self.head}"
 
     def pieces(self, block: Block) -> Float[Tensor, "batch tgt src"]:
         """The map of this reading over pieces."""

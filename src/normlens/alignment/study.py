@@ -14,14 +14,12 @@ from jaxtyping import Float
 from normlens.alignment.choice import cross_layers, mean_norms
 from normlens.alignment.extract import strongest
 from normlens.alignment.gold import Gold
-from normlens.alignment.links import Alignment
+from normlens.alignment.links import NONE, Alignment
 from normlens.alignment.score import Tally, tally
 from normlens.alignment.soft import Measure, Position, Reading
 from normlens.alignment.stream import Maps, Pair, each_map
 from normlens.lens import Lens
 from normlens.signature import Signature
-
-NONE = Alignment((), ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from normlens.alignment.align import each_alignment
+from normlens.alignment.align import planned_maps
 from normlens.alignment.aligners import statistical
 from normlens.alignment.extract import strongest
 from normlens.alignment.gold import Gold
 from normlens.alignment.gradients import Form, each_saliency
-from normlens.alignment.links import SYMMETRISATIONS, Alignment
+from normlens.alignment.links import NONE, SYMMETRISATIONS, Alignment
 from normlens.alignment.plan import Plan, plan
 from normlens.alignment.score import Tally, tally
 from normlens.alignment.soft import Measure, Position
@@ -110,7 +110,7 @@ def _gradients(lens: Lens, pairs: Sequence[Pair], golds: Sequence[Gold], kind: s
     found: dict[Form, list[Alignment]] = {form: [] for form in FORMS}
     for maps in each_saliency(lens, pairs, **options):
         for form, alignments in found.items():
-            alignments.append(Alignment((), ()) if maps is None else strongest(maps[form]))
+            alignments.append(NONE if maps is None else strongest(maps[form]))
     for form, alignments in found.items():
         yield Method.of("gradients", f"{kind} ({FORMS[form]})", tally(alignments, golds))
 
@@ -121,10 +121,12 @@ def _both_ways(
     assert decided.backward is not None
     for measure in ("weights", "norms"):
         plans = _measured(decided, pairs, measure, choices)
+        both = list(planned_maps(plans, pairs))
         for how in ("soft", *SYMMETRISATIONS):
             chosen: Any = replace(plans, combine=how)
+            links = [NONE if maps is None else chosen.links(*maps) for maps in both]
             name = f"{measure}, {'maps multiplied' if how == 'soft' else how}"
-            yield Method.of("both directions", name, tally(each_alignment(chosen, pairs), golds))
+            yield Method.of("both directions", name, tally(links, golds))
 
 
 def _measured(decided: Plan, pairs: Sequence[Pair], measure: Measure, choices: dict[str, Any]) -> Plan:

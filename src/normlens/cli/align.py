@@ -17,10 +17,10 @@ from normlens.alignment import (
     default_lens,
     default_sample,
     each_alignment,
-    paired,
     peek,
     plan,
     read_gold,
+    splitter,
     to_pharaoh,
 )
 from normlens.cli.alignment_options import add_choices, add_comparison
@@ -163,8 +163,8 @@ def _training(options: argparse.Namespace) -> Iterator[Pair]:
 
 
 def _split(both: Iterable[tuple[str, str]], words: str) -> Iterator[Pair]:
-    for source, target in both:
-        yield from paired([source], [target], words)
+    split = splitter(words)
+    return ((split(source), split(target)) for source, target in both)
 
 
 def _chosen(options: argparse.Namespace) -> dict[str, Any]:
