@@ -6,7 +6,6 @@ import threading
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
@@ -14,21 +13,15 @@ from transformers import (
     BertModel,
     MarianConfig,
     MarianMTModel,
-    PreTrainedTokenizerFast,
     T5Config,
     T5ForConditionalGeneration,
 )
+from translators import PAIRS, PIECES, tokens
 
 import normlens as nl
 from normlens.alignment.derivative import GradientError, forced
 from normlens.alignment.gradients import SHARD, each_saliency
 
-PIECES = "<pad> </s> <unk> das ein kleine hau ##s ist alt the a small house is ol ##d here".split()
-PAIRS = [
-    ("das haus ist alt".split(), "the house is old".split()),
-    ("ein haus".split(), "a".split()),
-    ("das kleine haus ist das alt".split(), "the small house is here is old".split()),
-]
 PLAIN = {"samples": 0}
 SMOOTH = {"samples": 3, "noise": 0.3, "seed": 5}
 FAMILIES = {
@@ -94,10 +87,7 @@ FAMILIES = {
 @pytest.fixture(scope="module")
 def tokenizer():
     """Words of one or two pieces, and </s> at the end."""
-    inner = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="<unk>"))
-    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    inner.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    return PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+    return tokens()
 
 
 @pytest.fixture(params=FAMILIES)
