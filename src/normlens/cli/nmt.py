@@ -11,7 +11,7 @@ import torch
 
 from normlens.cli.lines import LinesError, lines_from, write_lines
 from normlens.cli.training import Bar
-from normlens.nmt import PRESETS, TextError, Watch, load_translator, parallel, tailored, train, translate
+from normlens.nmt import PRESETS, RecipeError, TextError, Watch, load_translator, parallel, tailored, train, translate
 
 EXAMPLES = """examples:
   normlens nmt train --source europarl.de.xz --target europarl.en.xz --languages de-en --out de-en
@@ -24,6 +24,8 @@ TRAIN = """examples:
                                                                            the updates since the last validation
   normlens nmt train --source a.de.gz --target a.en.gz --valid-source b.de --valid-target b.en --out de-en
   normlens nmt train --source a.de --target a.en --out try --updates 200 --every 50      a short try first
+  normlens nmt train --source b.de --target b.en --out better --start de-en --rate 2e-3 --cooldown 0.5
+                                                                           train a finished model further
   normlens nmt train --source a.de --target a.en --out big --preset paper --device cuda
 """
 TRANSLATE = """examples:
@@ -31,6 +33,7 @@ TRANSLATE = """examples:
   normlens nmt translate --model de-en news.de --out news.en
   xzcat news.de.xz | normlens nmt translate --model de-en --beams 1 - > news.en
 """
+SIZES = ("vocabulary", "layers", "width", "heads")
 NUMBERS = {
     "updates": (int, "steps of the training"),
     "vocabulary": (int, "subwords per language"),
@@ -41,6 +44,7 @@ NUMBERS = {
     "longest": (int, "pairs of more words on a side are left out"),
     "rate": (float, "peak of the learning rate"),
     "warmup": (int, "updates until the peak; at most a tenth of all, unless given"),
+    "cooldown": (float, "share of the updates, at the end, over which the rate falls to 0"),
     "every": (int, "updates between two validations, which save"),
 }
 
@@ -49,7 +53,6 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "nmt",
-        help="train a translation model from parallel text, and translate with it",
         description="Train a translation Transformer from raw parallel text, and try it.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -65,6 +68,12 @@ def run_train(options: argparse.Namespace) -> int:
     valid = (options.valid_source, options.valid_target)
     if None in valid and valid != (None, None):
         raise TextError("Validation needs both sides.\n  Do: give --valid-source and --valid-target, or neither.")
+    sized = [f"--{name}" for name in SIZES if getattr(options, name) is not None]
+    if options.start is not None and sized:
+        raise RecipeError(
+            f"A model to start from has its own sizes, so {' and '.join(sized)} cannot be given.\n"
+            "  Do: leave the sizes out, or train from fresh weights."
+        )
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     with Bar() as bar:
@@ -77,6 +86,7 @@ def run_train(options: argparse.Namespace) -> int:
             languages=options.languages,
             seed=options.seed,
             device=options.device,
+            start=options.start,
             resume=options.resume,
             watch=Watch(bar.told, bar.updated, bar.validated),
         )
@@ -141,6 +151,9 @@ def _register_train(jobs: Any) -> None:
     group.add_argument("--seed", type=int, default=0, metavar="N", help="for weights and order (default: 0)")
     group = parser.add_argument_group("run")
     group.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the model; it is made")
+    group.add_argument(
+        "--start", type=Path, metavar="DIR", help="begin from the subwords and weights of a model trained before"
+    )
     group.add_argument("--resume", action="store_true", help="go on with a training that was interrupted")
     group.add_argument("--threads", type=_positive, metavar="N", help="CPU threads (default: as torch decides)")
     group.add_argument("--device", default="cpu", metavar="D", help="a torch device, such as cuda (default: cpu)")

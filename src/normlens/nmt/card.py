@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from normlens.nmt.plan import Plan
+from normlens.nmt.plan import FRESH, Plan
 from normlens.version import __version__
 
 
@@ -17,6 +17,7 @@ def card(plan: Plan, history: Sequence[dict[str, Any]], *, data: str, valid_data
     """README.md of a trained model."""
     best = max(reversed(history), key=lambda look: look["bleu"])
     source, target = plan.languages
+    began = FRESH if plan.start == FRESH else f"an earlier model (sha256 {plan.start[:12]})"
     numbers = "\n".join(f"| {name} | {value} |" for name, value in asdict(plan.recipe).items())
     return f"""---
 library_name: transformers
@@ -24,8 +25,8 @@ pipeline_tag: translation
 ---
 # Translation, {source} to {target}
 
-A Marian Transformer, trained from fresh weights by `normlens nmt train`, normlens {__version__}. It reads and
-writes text without case, with every punctuation mark as a word of its own: its use is word alignment.
+A Marian Transformer, trained from {began} by `normlens nmt train`, normlens {__version__}.
+It reads and writes text without case, with every punctuation mark as a word of its own: its use is word alignment.
 
 ## Data
 

@@ -21,7 +21,8 @@ from normlens.errors import NormlensError
 from normlens.models.quiet import quiet
 
 MODEL, STATE, HISTORY, PLAN, CARD = "model.safetensors", "training.pt", "history.json", "recipe.json", "README.md"
-OWN = {MODEL, STATE, HISTORY, PLAN, "source.spm", "target.spm", "vocab.json", "target_vocab.json"}
+SUBWORDS = ("source.spm", "target.spm", "vocab.json", "target_vocab.json")
+OWN = {MODEL, STATE, HISTORY, PLAN, *SUBWORDS}
 
 
 class StateError(NormlensError):

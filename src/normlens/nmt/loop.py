@@ -21,6 +21,7 @@ from normlens.nmt.folder import State, load_state, save_model, save_state
 from normlens.nmt.pairs import PAD
 from normlens.nmt.plan import Plan
 from normlens.nmt.prepare import Data
+from normlens.nmt.start import take_weights
 from normlens.nmt.validate import Validation, loss
 
 AT_ONCE = 8000  # tokens that one backward pass holds; an update of more is made of several
@@ -49,16 +50,19 @@ class Watch:
     validated: Callable[[Validation], None] = lambda validation: None  # called after the state is saved
 
 
-def run(folder: Path, data: Data, plan: Plan, device: str, watch: Watch) -> None:
+def run(folder: Path, data: Data, plan: Plan, device: str, watch: Watch, start: Path | None) -> None:
     """Train to the end, from the start or from what the folder has; the random numbers of the caller are left alone."""
     with torch.random.fork_rng(devices=[]):
-        _run(folder, data, plan, device, watch)
+        _run(folder, data, plan, device, watch, start)
 
 
-def _run(folder: Path, data: Data, plan: Plan, device: str, watch: Watch) -> None:
+def _run(folder: Path, data: Data, plan: Plan, device: str, watch: Watch, start: Path | None) -> None:
     recipe, tokens = plan.recipe, data.tokens
     sizes = {"sources": len(tokens.encoder), "targets": len(tokens.target_encoder)}
-    model = untrained(recipe, **sizes, seed=plan.seed).to(device)
+    model = untrained(recipe, **sizes, seed=plan.seed)
+    if start is not None:
+        take_weights(start, model)
+    model = model.to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
     state = load_state(folder, model, optimizer)
     if state.update:

@@ -15,6 +15,8 @@ from normlens.nmt.folder import HISTORY, MODEL, OWN, PLAN, STATE, read_history, 
 from normlens.nmt.recipe import Recipe
 from normlens.version import __version__
 
+FRESH = "fresh weights"
+
 
 class FolderError(NormlensError):
     """A folder that this training cannot use."""
@@ -30,6 +32,7 @@ class Plan:
     text: str  # digest of the pairs
     valid: str  # digest of the pairs held back
     valid_limit: int  # pairs that are translated
+    start: str = FRESH  # or digest of the model it began from
 
     def facts(self) -> dict[str, Any]:
         """The plan in words and numbers."""

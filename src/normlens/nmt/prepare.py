@@ -15,6 +15,7 @@ from normlens.nmt.build import tokenizer
 from normlens.nmt.encode import encoded
 from normlens.nmt.pairs import Pairs
 from normlens.nmt.plan import Plan
+from normlens.nmt.start import take_subwords
 from normlens.nmt.subwords import train_subwords, write_vocabulary
 from normlens.nmt.text import Pair, TextError, survey, with_text
 from normlens.nmt.validate import Held
@@ -69,8 +70,10 @@ def read(pairs: Iterable[Pair], valid: Iterable[Pair] | None) -> Text:
     return Text(pairs, kept, found.left_out, found.digest, name, held, named, named)
 
 
-def prepare(text: Text, folder: Path, plan: Plan) -> Data:
-    """Subwords, learned now unless the folder has them, and the ids of every pair."""
+def prepare(text: Text, folder: Path, plan: Plan, start: Path | None) -> Data:
+    """Subwords, learned now unless the folder or the model to start from has them, and the ids of every pair."""
+    if start is not None:
+        take_subwords(start, folder)
     for at, (side, vocabulary) in enumerate((("source", "vocab.json"), ("target", "target_vocab.json"))):
         if not (folder / vocabulary).exists():
             lines = (pair[at] for pair in islice(text.training(), SUBWORD_LINES))
