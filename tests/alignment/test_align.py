@@ -34,7 +34,7 @@ def test_one_direction_links_each_word_to_what_brings_it_most(forward):
 
 
 def test_two_directions_are_multiplied_before_links_are_cut(forward, backward):
-    found = align(forward, SOURCES, TARGETS, reverse=backward, layers=(0, 1), reverse_layers=1)
+    found = align(forward, SOURCES, TARGETS, reverse=backward, layers=(0, 1), reverse_layers=1, many=1.0)
     readings = [Reading("norms", "input", 0), Reading("norms", "input", 1)]
     slow = [
         mutual(both(shares([one[r] for r in readings]), shares([two[readings[1]]])))
@@ -58,7 +58,7 @@ def test_words_may_be_given_as_words(forward):
 
 def test_the_signature_says_what_was_chosen(forward, backward):
     found = align(forward, SOURCES, TARGETS, reverse=backward)
-    assert "rows:AWI" in str(found.signature)
+    assert "AWI L" in str(found.signature) or "AWO L" in str(found.signature)
     assert "links:soft" in str(found.signature)
     assert "agree" in found.plan.forward.why
 
@@ -101,7 +101,7 @@ def test_sides_of_different_length_are_refused(sources, targets):
         ({"layers": ()}, "none given"),
         ({"combine": "vote"}, "no combine 'vote'"),
         ({"measure": "gradient"}, "no measure 'gradient'"),
-        ({"position": "both"}, "no position 'both'"),
+        ({"position": "above"}, "no position 'above'"),
     ],
 )
 def test_a_choice_that_does_not_exist_is_refused(forward, choices, said):

@@ -37,7 +37,7 @@ def test_each_line_gets_its_line_of_links_and_the_choice_is_told(models, text, t
     assert len(lines) == 5
     assert lines[2] == ""
     told = capsys.readouterr().err
-    assert "largest mean norm" in told
+    assert "agree most" in told
     assert "line 3 has no links: the source is empty" in told
 
 

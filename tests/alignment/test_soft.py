@@ -1,12 +1,16 @@
 """Word-level maps are what loops over pieces find, whatever the batch, and AWI and AWO read the right rows."""
 
+import re
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
 from translators import PAIRS, marian
 
 import normlens as nl
-from normlens.alignment.choice import largest_norm, mean_norms, most_agreed
+from normlens.alignment.agreement import most_agreed, self_agreed
+from normlens.alignment.choice import largest_norm, mean_norms
 from normlens.alignment.extract import averaged, both, mutual, shares, strongest
 from normlens.alignment.soft import Reading
 from normlens.alignment.stream import batches, each_map
@@ -97,25 +101,60 @@ def test_mean_norms_are_means_over_all_cells(translator):
     ]
     slow = [float(torch.cat(column).mean()) for column in zip(*cells, strict=True)]
     np.testing.assert_allclose(mean_norms(translator, PAIRS).flatten(), slow, rtol=1e-5)
-    assert largest_norm(translator, PAIRS).layers == (int(np.reshape(slow, (2, 2)).sum(axis=1).argmax()),)
+    largest = int(np.reshape(slow, (2, 2)).sum(axis=1).argmax())
+    assert largest_norm(translator, PAIRS).places == (("input", largest),)
 
 
-def test_the_layers_agreed_on_are_those_whose_links_coincide_most(translator):
-    forward, backward = most_agreed(translator, translator, PAIRS, measure="norms", position="input")
-    runs = [(0,), (1,), (0, 1)]
-    readings = {layer: Reading("norms", "input", layer) for layer in (0, 1)}
+def links(maps, places):
+    """Each target word with its strongest source word."""
+    rows = shares([maps[Reading("norms", *place)] for place in places])
+    return {(int(row.argmax()), target) for target, row in enumerate(rows)}
+
+
+def runs(position):
+    return [((position, 0),), ((position, 1),), ((position, 0), (position, 1))]
+
+
+@pytest.mark.parametrize("position", ["input", "output"])
+def test_the_layers_agreed_on_are_those_whose_links_coincide_most(translator, position):
+    forward, backward = most_agreed(translator, translator, PAIRS, measure="norms", positions=(position,))
     ahead = list(each_map(translator, PAIRS, READINGS))
     behind = list(each_map(translator, [(t, s) for s, t in PAIRS], READINGS))
     scores = {}
-    for one in runs:
-        for two in runs:
-            same = total = 0
-            for front, back in zip(ahead, behind, strict=True):
-                links = {(int(r.argmax()), t) for t, r in enumerate(shares([front[readings[i]] for i in one]))}
-                other = {(s, int(r.argmax())) for s, r in enumerate(shares([back[readings[i]] for i in two]))}
-                same, total = same + len(links & other), total + len(links) + len(other)
-            scores[one, two] = 2 * same / total
-    assert scores[forward.layers, backward.layers] == max(scores.values())
+    for one, two in product(runs(position), repeat=2):
+        same = total = 0
+        for front, back in zip(ahead, behind, strict=True):
+            found, other = links(front, one), {(s, t) for t, s in links(back, two)}
+            same, total = same + len(found & other), total + len(found) + len(other)
+        scores[one, two] = 2 * same / total
+    assert scores[forward.places, backward.places] == max(scores.values())
+
+
+def test_rows_are_read_both_ways_only_where_that_makes_the_directions_agree_more(translator):
+    def agreement(why):
+        return float(re.search(r"\(([\d.]+) % of the links", why)[1])
+
+    free, _ = most_agreed(translator, translator, PAIRS, measure="norms")
+    kinds = {"input": ("input",), "output": ("output",), "both": ("input", "output")}
+    found = {
+        name: most_agreed(translator, translator, PAIRS, measure="norms", positions=rows, together=name == "both")[0]
+        for name, rows in kinds.items()
+    }
+    assert agreement(free.why) == max(agreement(choice.why) for choice in found.values())
+    assert found["both"].places == (*found["input"].places, *found["output"].places)
+
+
+def test_one_model_reads_the_layers_whose_two_ways_to_be_read_reach_most_words_alike(translator):
+    found = self_agreed(translator, PAIRS, measure="norms")
+    maps = list(each_map(translator, PAIRS, READINGS))
+    scores = {}
+    for one, two in product(runs("input"), runs("output")):
+        if {layer for _, layer in one} & {layer for _, layer in two}:
+            continue
+        scores[one + two] = sum(len({s for s, _ in links(each, one) & links(each, two)}) for each in maps)
+    assert scores[found.places] == max(scores.values())
+    only = self_agreed(translator, PAIRS, measure="norms", positions=("output",))
+    assert only.places == tuple(place for place in found.places if place[0] == "output")
 
 
 def test_the_strongest_word_wins_unless_no_word_is_stronger():

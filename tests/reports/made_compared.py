@@ -6,11 +6,12 @@ import numpy as np
 from torch import nn
 
 from normlens.alignment.gold import Gold
-from normlens.alignment.plan import Plan, Way
+from normlens.alignment.method import Method
 from normlens.alignment.score import Tally
 from normlens.alignment.soft import Reading
 from normlens.alignment.study import Direction, Example
-from normlens.alignment.table import Compared, Method
+from normlens.alignment.table import Compared
+from normlens.alignment.way import Plan, Way
 from normlens.lens import Lens
 from normlens.models import Subject
 from normlens.signature import Signature
@@ -79,9 +80,15 @@ def compared(*, both=True, statistical=28, multiplied=(20, 20), examples=None, *
             for measure in ("weights", "norms")
             for best in [forward.best(measure, "input")]
         ),
+        Method.of("one direction", "norms AWI L1, chosen without gold", counted(27), chosen=not both),
     ]
     two = [
-        Method.of("both directions", f"{measure}, {how}", counted(percent + more, spread=3))
+        Method.of(
+            "both directions",
+            f"{measure}, {how}",
+            counted(percent + more, spread=3),
+            chosen=(measure, more) == ("norms", 0),
+        )
         for measure, percent in zip(("weights", "norms"), multiplied, strict=True)
         for how, more in (("maps multiplied", 0), ("intersection", 3), ("grow-diag-final-and", 6))
     ]
@@ -92,7 +99,7 @@ def compared(*, both=True, statistical=28, multiplied=(20, 20), examples=None, *
         methods=(*one, *(two if both else ()), *trained),
         forward=forward,
         backward=backward,
-        plan=Plan(ways[0], ways[1] if both else None, "soft", 0.0, None),
+        plan=Plan(ways[0], ways[1] if both else None, "soft", 0.0, 1.0),
         examples=(example(layers=shape.get("layers", 3)),) if examples is None else tuple(examples),
         sentences=SENTENCES,
     )

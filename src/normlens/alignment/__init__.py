@@ -12,12 +12,13 @@ from normlens.alignment.gold import read_gold as read_gold
 from normlens.alignment.links import Alignment as Alignment
 from normlens.alignment.pharaoh import read_pharaoh as read_pharaoh
 from normlens.alignment.pharaoh import to_pharaoh as to_pharaoh
-from normlens.alignment.plan import Combine as Combine
-from normlens.alignment.plan import Plan as Plan
+from normlens.alignment.plan import Rows as Rows
 from normlens.alignment.plan import plan as plan
 from normlens.alignment.score import Counts as Counts
 from normlens.alignment.score import score as score
 from normlens.alignment.stream import Pair as Pair
 from normlens.alignment.table import Compared as Compared
 from normlens.alignment.table import compare_methods as compare_methods
+from normlens.alignment.way import Combine as Combine
+from normlens.alignment.way import Plan as Plan
 from normlens.alignment.words import splitter as splitter

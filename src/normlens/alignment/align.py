@@ -17,8 +17,9 @@ from typing import Any
 from normlens.alignment.choice import SAMPLE
 from normlens.alignment.links import NONE, Alignment
 from normlens.alignment.pharaoh import write_pharaoh
-from normlens.alignment.plan import Plan, plan
+from normlens.alignment.plan import plan
 from normlens.alignment.stream import BATCH_TOKENS, Maps, Pair, each_map
+from normlens.alignment.way import Plan
 from normlens.alignment.words import Splitter, splitter
 from normlens.lens import Lens
 from normlens.models import InputError

@@ -51,18 +51,16 @@ def both(
     return np.sqrt(forward * backward.T)
 
 
-def mutual(
-    agreed: Float[np.ndarray, "tgt_word src_word"], *, many: float | None = None, least: float = 0.0
-) -> Alignment:
+def mutual(agreed: Float[np.ndarray, "tgt_word src_word"], *, many: float = 1.0, least: float = 0.0) -> Alignment:
     """Pairs of words that are each other's strongest, with the value as confidence; below `least` none.
 
-    With `many`, links are also those that are the strongest of one word only, if they have at least `many` times the
-    strength of the other word's strongest: so one word can have several partners.
+    With `many` below 1, links are also those that are the strongest of one word only, if they have at least `many`
+    times the strength of the other word's strongest: so one word can have several partners.
     """
     rows, columns = agreed.argmax(axis=1), agreed.argmax(axis=0)
     row_best, column_best = agreed.max(axis=1, initial=0), agreed.max(axis=0, initial=0)
     cells = {(int(source), target) for target, source in enumerate(rows) if columns[source] == target}
-    if many is not None:
+    if many < 1:
         cells |= {(int(s), t) for t, s in enumerate(rows) if agreed[t, s] >= many * column_best[s]}
         cells |= {(s, int(t)) for s, t in enumerate(columns) if agreed[t, s] >= many * row_best[t]}
     return Alignment.of({(s, t): float(agreed[t, s]) for s, t in cells if agreed[t, s] > least})

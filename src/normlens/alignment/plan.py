@@ -1,89 +1,26 @@
-"""How sentence pairs will be aligned: which layers of which models are read, and how two directions become one.
+"""Deciding how sentence pairs will be aligned.
 
-Room: decisions, made before the first link and written into the signature.
+Room: what the user asked for, and a choice for the rest, made before the first link.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal, get_args
 
-from normlens.alignment.choice import Choice, cross_layers, largest_norm, most_agreed
-from normlens.alignment.extract import averaged, both, mutual, shares, strongest
-from normlens.alignment.links import Alignment, symmetrised
+from normlens.alignment.agreement import most_agreed, self_agreed
+from normlens.alignment.choice import BOTH, Choice, cross_layers, largest_norm
 from normlens.alignment.soft import Measure, Position, Reading
-from normlens.alignment.stream import Maps, Pair, check
+from normlens.alignment.stream import Pair, check
+from normlens.alignment.way import Combine, Plan, Way
 from normlens.lens import Lens
 from normlens.models import InputError
-from normlens.signature import Signature
 
-Combine = Literal["soft", "intersection", "union", "grow-diag", "grow-diag-final-and"]
-Layers = int | Sequence[int] | Literal["auto", "all"]
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How one model is read: the mean of these readings."""
-
-    lens: Lens
-    readings: tuple[Reading, ...]
-    why: str  # these layers
-
-    def links(self, maps: Maps) -> Alignment:
-        """The links of this direction alone."""
-        return strongest(averaged([maps[reading] for reading in self.readings]))
-
-    def __str__(self) -> str:
-        return f"{self.where} of {self.lens.subject.name}: {self.why}"
-
-    @property
-    def where(self) -> str:
-        """The layers or heads."""
-        return "+".join(reading.where for reading in self.readings)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """One way, or two and what makes them one."""
-
-    forward: Way
-    backward: Way | None
-    combine: Combine
-    least: float  # links of less confidence are left out
-    many: float | None  # see extract.mutual
-
-    def links(self, forward: Maps, backward: Maps | None) -> Alignment:
-        """The links of one sentence pair."""
-        if self.backward is None or backward is None:
-            return self.forward.links(forward).above(self.least)
-        if self.combine != "soft":
-            found = symmetrised(self.forward.links(forward), self.backward.links(backward).reversed(), self.combine)
-            return found.above(self.least)
-        one, two = (
-            shares([maps[reading] for reading in way.readings])
-            for way, maps in ((self.forward, forward), (self.backward, backward))
-        )
-        return mutual(both(one, two), many=self.many, least=self.least)
-
-    @property
-    def signature(self) -> Signature:
-        """What makes these links reproducible."""
-        ways = [way for way in (self.forward, self.backward) if way is not None]
-        first = ways[0].readings[0]
-        return Signature(
-            (
-                *(("model", f"{way.lens.subject.name}@{way.lens.subject.revision}") for way in ways),
-                *(("layer", way.where) for way in ways),
-                ("measure", "‖Σαf‖" if first.measure == "norms" and first.head is None else first.measure),
-                ("rows", "AWI" if first.position == "input" else "AWO"),
-                ("words", "sum×mean"),
-                ("links", "argmax" if self.backward is None else self.combine),
-                *((("least", f"{self.least:g}"),) if self.least else ()),
-                *((("many", f"{self.many:g}"),) if self.many is not None and self.backward is not None else ()),
-                *ways[0].lens.signature.facts[-1:],
-            )
-        )
+Layers = int | Sequence[int] | Literal["auto", "norm", "all"]
+Rows = Literal["auto", "input", "output", "both"]
+POSITIONS: dict[str, tuple[Position, ...]] = {"input": ("input",), "output": ("output",), "both": BOTH}
+MANY = 0.8
 
 
 def plan(
@@ -92,51 +29,61 @@ def plan(
     sample: Sequence[Pair],
     *,
     measure: Measure | str = "norms",
-    position: Position | str = "input",
+    position: Rows | str = "auto",
     layers: Layers = "auto",
     reverse_layers: Layers | None = None,
     head: int | None = None,
     combine: Combine | str = "soft",
     least: float = 0.0,
-    many: float | None = None,
+    many: float = MANY,
 ) -> Plan:
-    """Decide how to align; what is left "auto" is chosen on the sample, without gold."""
+    """Decide how to align; what is left "auto" is chosen on the sample, without gold.
+
+    Layers: "auto" by agreement, "norm" that of the largest mean norm, "all", or numbers. Rows of layers that are not
+    chosen by agreement are read as the decoder's input, AWI, unless `position` says otherwise.
+    """
     for one in (lens, reverse):
         if one is not None:
             check(one)
-    read: dict[str, Any] = {
-        "measure": _one_of("measure", measure, Measure),
-        "position": _one_of("position", position, Position),
-    }
+    measured: Measure = _one_of("measure", measure, Measure)
+    rows: Rows = _one_of("position", position, Rows)
     joined: Combine = _one_of("combine", combine, Combine)
-    chosen = _chosen(lens, layers), None if reverse is None else _chosen(reverse, reverse_layers or layers)
-    if reverse is not None and None in chosen:
-        found = most_agreed(lens, reverse, sample, **read)
-        chosen = chosen[0] or found[0], chosen[1] or found[1]
-    forward = chosen[0] or largest_norm(lens, sample)
+    forward = _chosen(lens, layers, rows, sample)
+    backward = None
+    if reverse is None:
+        forward = forward or self_agreed(lens, sample, measure=measured, positions=POSITIONS.get(rows, BOTH))
+    else:
+        swapped = [(target, source) for source, target in sample]
+        backward = _chosen(reverse, reverse_layers or layers, rows, swapped)
+        positions = POSITIONS.get(rows, BOTH if forward is backward is None else ("input",))
+        if forward is None or backward is None:
+            found = most_agreed(lens, reverse, sample, measure=measured, positions=positions, together=rows == "both")
+            forward, backward = forward or found[0], backward or found[1]
     ways = [
-        Way(one, tuple(Reading(layer=layer, head=head, **read) for layer in choice.layers), choice.why)
-        for one, choice in ((lens, forward), (reverse, chosen[1]))
+        Way(one, tuple(Reading(measured, *place, head) for place in choice.places), choice.why)
+        for one, choice in ((lens, forward), (reverse, backward))
         if one is not None and choice is not None
     ]
     return Plan(ways[0], ways[1] if reverse is not None else None, joined, least, many)
 
 
-def _chosen(lens: Lens, layers: Layers) -> Choice | None:
-    there = cross_layers(lens)
+def _chosen(lens: Lens, layers: Layers, rows: Rows, sample: Sequence[Pair]) -> Choice | None:
+    there, positions = cross_layers(lens), POSITIONS.get(rows, ("input",))
     if layers == "auto":
         return None
+    if layers == "norm":
+        return largest_norm(lens, sample, positions)
     if layers == "all":
-        return Choice(tuple(there), "all layers, as asked")
-    named = (layers,) if isinstance(layers, int) else tuple(layers)
-    wrong = [layer for layer in named if not isinstance(layer, int) or layer not in there]
-    if wrong or not named:
+        return Choice(tuple(product(positions, there)), "all layers, as asked")
+    asked = (layers,) if isinstance(layers, int) else tuple(layers)
+    wrong = [layer for layer in asked if not isinstance(layer, int) or layer not in there]
+    if wrong or not asked:
         raise InputError(
             f"'{lens.subject.name}' has no cross-attention in layer {wrong[0] if wrong else '(none given)'}.\n"
-            f"  Got: {list(named)}.  There are layers {there[0]} to {there[-1]}, counted from 0.\n"
+            f"  Got: {list(asked)}.  There are layers {there[0]} to {there[-1]}, counted from 0.\n"
             "  Do: name layers from these, or leave the choice out."
         )
-    return Choice(named, "as asked")
+    return Choice(tuple(product(positions, asked)), "as asked")
 
 
 def _one_of(name: str, value: str, allowed: Any) -> Any:

@@ -22,6 +22,7 @@ from normlens.models import Encoded, Spelled, Subject, encode_forced
 
 Measure = Literal["weights", "norms"]
 Position = Literal["input", "output"]
+ROWS: dict[Position, str] = {"input": "AWI", "output": "AWO"}
 FIELDS = {("weights", False): "weights", ("norms", False): "summed_norms", ("norms", True): "weighted_norms"}
 
 
@@ -35,7 +36,7 @@ class Reading:
     head: int | None = None  # None: mean of the weights over heads, or norm of the sum over heads
 
     def __str__(self) -> str:
-        return f"{self.measure} {self.where} {'AWI' if self.position == 'input' else 'AWO'}"
+        return f"{self.measure} {self.where} {ROWS[self.position]}"
 
     @property
     def where(self) -> str:

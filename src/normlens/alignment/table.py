@@ -7,38 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
-from normlens.alignment.align import planned_maps
 from normlens.alignment.aligners import statistical
 from normlens.alignment.extract import strongest
 from normlens.alignment.gold import Gold
 from normlens.alignment.gradients import Form, each_saliency
 from normlens.alignment.links import NONE, SYMMETRISATIONS, Alignment
-from normlens.alignment.plan import Plan, plan
-from normlens.alignment.score import Tally, tally
-from normlens.alignment.soft import Measure, Position
+from normlens.alignment.method import Method
+from normlens.alignment.plan import plan
+from normlens.alignment.planned import planned
+from normlens.alignment.score import tally
+from normlens.alignment.soft import ROWS
 from normlens.alignment.stream import Pair
 from normlens.alignment.study import Direction, Example, direction, examples
+from normlens.alignment.way import Plan
 from normlens.lens import Lens
 
 FORMS: dict[Form, str] = {"li": "Li et al. 2016", "ding": "Ding et al. 2019"}
-Group = Literal["one direction", "gradients", "both directions", "statistical"]
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One row: an aligner and what it scored."""
-
-    group: Group
-    name: str
-    tally: Tally | None  # None: the mean of several errors, of which there are no counts
-    aer: float
-    needs_gold: bool = False  # its layer or head was chosen by its own score
-
-    @staticmethod
-    def of(group: Group, name: str, counted: Tally, *, needs_gold: bool = False) -> Method:
-        return Method(group, name, counted, counted.total.aer, needs_gold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +37,17 @@ class Compared:
     plan: Plan  # what `align` does when nobody says otherwise
     examples: tuple[Example, ...]
     sentences: int
+
+    @property
+    def chosen(self) -> Method:
+        """What the plan scores."""
+        return next(method for method in self.methods if method.chosen)
+
+    @property
+    def shown(self) -> int:
+        """The layer that pictures show first: of those the plan reads under AWI, or of the largest norm."""
+        read = [reading.layer for reading in self.plan.forward.readings if reading.position == "input"]
+        return read[0] if read else self.forward.largest_norm
 
 
 def compare_methods(
@@ -71,15 +68,16 @@ def compare_methods(
     progress("every layer and head")
     forward = direction(lens, pairs, golds)
     backward = None if reverse is None else direction(reverse, pairs, golds, backward=True)
+    progress("choices without gold")
+    unaided = [*planned(decided, pairs, golds, choices)]
     methods = [*_one_way(forward, "→" if reverse else "")]
     if backward is not None:
         methods += _one_way(backward, "←")
+    methods += [method for method in unaided if method.group == "one direction"]
     for kind in gradients:
         progress(kind)
         methods += _gradients(lens, pairs, golds, kind)
-    if reverse is not None:
-        progress("both directions")
-        methods += _both_ways(decided, pairs, golds, choices)
+    methods += [method for method in unaided if method.group == "both directions"]
     for name in aligners:
         progress(name)
         methods += _statistical(name, pairs, golds, also)
@@ -88,8 +86,7 @@ def compare_methods(
 
 
 def _one_way(found: Direction, arrow: str) -> Iterable[Method]:
-    positions: dict[Position, str] = {"input": "AWI", "output": "AWO"}
-    for position, rows in positions.items():
+    for position, rows in ROWS.items():
         for measure in ("weights", "norms"):
             label = f"{measure} {rows} {arrow}".strip()
             best = found.best(measure, position)
@@ -113,27 +110,6 @@ def _gradients(lens: Lens, pairs: Sequence[Pair], golds: Sequence[Gold], kind: s
             alignments.append(NONE if maps is None else strongest(maps[form]))
     for form, alignments in found.items():
         yield Method.of("gradients", f"{kind} ({FORMS[form]})", tally(alignments, golds))
-
-
-def _both_ways(
-    decided: Plan, pairs: Sequence[Pair], golds: Sequence[Gold], choices: dict[str, Any]
-) -> Iterable[Method]:
-    assert decided.backward is not None
-    for measure in ("weights", "norms"):
-        plans = _measured(decided, pairs, measure, choices)
-        both = list(planned_maps(plans, pairs))
-        for how in ("soft", *SYMMETRISATIONS):
-            chosen: Any = replace(plans, combine=how)
-            links = [NONE if maps is None else chosen.links(*maps) for maps in both]
-            name = f"{measure}, {'maps multiplied' if how == 'soft' else how}"
-            yield Method.of("both directions", name, tally(links, golds))
-
-
-def _measured(decided: Plan, pairs: Sequence[Pair], measure: Measure, choices: dict[str, Any]) -> Plan:
-    if decided.forward.readings[0].measure == measure or decided.backward is None:
-        return decided
-    other: dict[str, Any] = choices | {"measure": measure}
-    return plan(decided.forward.lens, decided.backward.lens, pairs, **other)
 
 
 def _statistical(name: str, pairs: Sequence[Pair], golds: Sequence[Gold], also: Sequence[Pair]) -> Iterable[Method]:

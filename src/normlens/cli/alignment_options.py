@@ -5,19 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, get_args
 
-from normlens.alignment import Combine
+from normlens.alignment import Combine, Rows
 
 
 def add_choices(group: Any) -> None:
     """How maps are read and links are cut."""
     group.add_argument("--measure", choices=("norms", "weights"), help="‖Σ α f(x)‖ (default) or α, mean over heads")
-    group.add_argument("--position", choices=("input", "output"), help="rows are the decoder's input (AWI, default)")
-    group.add_argument("--layers", type=_layers, default="auto", metavar="L", help="auto (default), all, or 0,1,2")
+    group.add_argument(
+        "--position",
+        choices=get_args(Rows),
+        help="whose rows they are: the decoder's input (AWI) or output (AWO), both, or as they agree (default: auto)",
+    )
+    group.add_argument(
+        "--layers",
+        type=_layers,
+        default="auto",
+        metavar="L",
+        help="auto: as they agree (default); norm: that of the largest mean norm; all; or 0,1,2",
+    )
     group.add_argument("--reverse-layers", type=_layers, metavar="L", help="of the reverse model, if they differ")
     group.add_argument("--head", type=int, metavar="H", help="one head instead of all")
     group.add_argument("--combine", choices=get_args(Combine), help="how two directions become one (default: soft)")
     group.add_argument("--least", type=float, metavar="X", help="leave out links of less confidence")
-    group.add_argument("--many", type=float, metavar="X", help="a word may take more partners, X of its best or better")
+    group.add_argument(
+        "--many",
+        type=float,
+        metavar="X",
+        help="a second partner of a word has at least X of its best one's strength (default: 0.8; 1: one to one)",
+    )
 
 
 def add_comparison(group: Any) -> None:
@@ -37,7 +52,7 @@ def add_comparison(group: Any) -> None:
 
 
 def _layers(text: str) -> Any:
-    return text if text in ("auto", "all") else tuple(int(number) for number in text.split(","))
+    return text if text in ("auto", "norm", "all") else tuple(int(number) for number in text.split(","))
 
 
 def _list(text: str) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def pictures(compared: Compared) -> list[Picture]:
     examples = [
         picture
         for number, example in enumerate(compared.examples, start=1)
-        for picture in soft_maps(example, number, compared.forward.largest_norm)
+        for picture in soft_maps(example, number, compared.shown)
     ]
     return [figure_7(compared), *heads(compared), *examples]
 

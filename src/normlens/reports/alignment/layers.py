@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from normlens.alignment.soft import Position
+from normlens.alignment.soft import ROWS, Position
 from normlens.alignment.study import Direction
 from normlens.alignment.table import Compared
-from normlens.reports.alignment.scores import MEASURES, ROWS, directions, head_errors, rank_correlation
+from normlens.reports.alignment.scores import MEASURES, directions, head_errors, rank_correlation
 from normlens.reports.alignment.sheet import ERROR, READABLE, cells, framed, named, on, place, scale, sheet, write
 from normlens.reports.alignment.telling import WAYS, aer
 from normlens.reports.numbers import correlation, number

@@ -73,8 +73,8 @@ def _examples(compared: Compared, drawn: Mapping[str, Drawn], numbering: Numberi
         '<section id="examples">',
         "<h2>What does it look like?</h2>",
         '<p class="question">What each target word takes from each source word, by weights and by norms, beside the '
-        f"links made by hand. Shown is layer {compared.forward.largest_norm}, that of the largest mean norm; the other "
-        "layers are folded. Compare Figures 8 and 13 to 17 of the paper.</p>",
+        f"links made by hand. Shown is layer {compared.shown}, one that is read without gold; the other layers are "
+        "folded. Compare Figures 8 and 13 to 17 of the paper.</p>",
     ]
     for number, example in enumerate(compared.examples, start=1):
         name = f"figure-8-{number}"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from normlens.alignment.soft import ROWS
 from normlens.alignment.table import Compared
-from normlens.reports.alignment.scores import MEASURES, ROWS, Scored, directions, head_errors
+from normlens.reports.alignment.scores import MEASURES, Scored, directions, head_errors
 from normlens.reports.rows.row import Row, plain
 
 

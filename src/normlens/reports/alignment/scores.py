@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from normlens.alignment.method import Method
 from normlens.alignment.resample import Comparison, Interval, bootstrap, compare
-from normlens.alignment.soft import Measure, Position, Reading
+from normlens.alignment.soft import ROWS, Measure, Position, Reading
 from normlens.alignment.study import Direction
-from normlens.alignment.table import Compared, Method
+from normlens.alignment.table import Compared
 from normlens.statistics import Ranks
 
 MEASURES: tuple[Measure, ...] = ("weights", "norms")
-ROWS: dict[Position, str] = {"input": "AWI", "output": "AWO"}
 SAMPLES = 1000  # resamples behind an interval
 
 
@@ -60,17 +60,6 @@ def directions(compared: Compared) -> dict[str, Direction]:
 def best_layer(found: Direction, measure: Measure) -> Reading:
     """The layer with the least error, whichever way its rows are read."""
     return min((found.best(measure, position) for position in ROWS), key=lambda one: found.tallies[one].total.aer)
-
-
-def unaided(compared: Compared) -> Method | None:
-    """What `align` does when nobody says otherwise; None when the comparison has no row for it."""
-    plan = compared.plan
-    first = plan.forward.readings[0]
-    if plan.backward is None:
-        counted = compared.forward.tallies.get(first) if len(plan.forward.readings) == 1 and not plan.least else None
-        return None if counted is None else Method.of("one direction", str(first), counted)
-    name = f"{first.measure}, {'maps multiplied' if plan.combine == 'soft' else plan.combine}"
-    return next((one for one in compared.methods if (one.group, one.name) == ("both directions", name)), None)
 
 
 def tested(one: Method, other: Method) -> Comparison | None:

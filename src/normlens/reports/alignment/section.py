@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from normlens.alignment.soft import ROWS
 from normlens.alignment.study import Direction
 from normlens.alignment.table import Compared
 from normlens.reports.alignment.paper import LATER, SEEDS, SOURCE, TABLE_3
 from normlens.reports.alignment.parts import Line, files, table
 from normlens.reports.alignment.scores import (
     MEASURES,
-    ROWS,
     Scored,
     directions,
     groups,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from normlens.alignment.soft import Reading
-from normlens.alignment.table import Method
-from normlens.reports.alignment.scores import ROWS, tested
+from normlens.alignment.method import Method
+from normlens.alignment.soft import ROWS, Reading
+from normlens.reports.alignment.scores import tested
 from normlens.reports.numbers import listing
 
 CHANCE = 0.05  # a difference with a larger p is called one that chance could make
@@ -51,11 +51,6 @@ def better(first: str, one: Method, second: str, other: Method) -> str:
     if alike(one, other):
         return f"{first} and {second} do equally well"
     return f"{first if one.aer < other.aer else second} do better by {points(one, other)}, {verdict(one, other)}"
-
-
-def layers_of(readings: Sequence[Reading]) -> str:
-    """The layers that are read: L1+L2."""
-    return "+".join(str(reading).split()[1] for reading in readings)
 
 
 def placed(reading: Reading) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from normlens.alignment.table import Compared
-from normlens.reports.alignment.scores import SAMPLES, Scored, gold_links, groups, lowest, scored, unaided
+from normlens.reports.alignment.scores import SAMPLES, Scored, gold_links, groups, lowest, scored
 from normlens.reports.alignment.telling import GOLD, aer, names
 from normlens.reports.numbers import many
 from normlens.views.glyphs import width
@@ -71,9 +71,7 @@ def _columns(lines: list[list[str]]) -> list[str]:
 def _chosen(compared: Compared) -> str:
     ways = [str(way) for way in (compared.plan.forward, compared.plan.backward) if way is not None]
     how = f", {compared.plan.combine}" if len(ways) > 1 else ""
-    method = unaided(compared)
-    said = "" if method is None else f" → {aer(method.aer)}"
-    return visible_line(f"chosen without gold: {'; '.join(ways)}{how}{said}")
+    return visible_line(f"chosen without gold: {'; '.join(ways)}{how} → {aer(compared.chosen.aer)}")
 
 
 def _cells(text: str) -> int:

@@ -5,16 +5,17 @@ Room: scores to words. Every sentence is a branch on its own numbers; where ther
 
 from __future__ import annotations
 
+from normlens.alignment.method import Method
+from normlens.alignment.soft import ROWS
 from normlens.alignment.study import Direction
-from normlens.alignment.table import Compared, Method
-from normlens.reports.alignment.scores import ROWS, best_layer, directions, groups, lowest, unaided
+from normlens.alignment.table import Compared
+from normlens.reports.alignment.scores import best_layer, directions, groups, lowest
 from normlens.reports.alignment.telling import (
     SAME,
     WAYS,
     aer,
     alike,
     better,
-    layers_of,
     names,
     placed,
     points,
@@ -86,10 +87,8 @@ def _both(compared: Compared) -> list[str]:
 
 
 def _unaided(compared: Compared) -> list[str]:
-    method, plan = unaided(compared), compared.plan
-    if method is None:
-        return []
-    layers = listing([layers_of(way.readings) for way in (plan.forward, plan.backward) if way is not None])
+    method, plan = compared.chosen, compared.plan
+    layers = listing([way.where for way in (plan.forward, plan.backward) if way is not None])
     first = lowest(compared.methods)[0]
     rest = "no row of the table does better" if method.aer - first.aer < SAME else f"the best row has {aer(first.aer)}"
     return [f"Without gold, align reads {layers}: {plan.forward.why}. This has {aer(method.aer)}; {rest}."]
