@@ -10,9 +10,9 @@ from translators import PAIRS, marian
 
 import normlens as nl
 from normlens.alignment.agreement import most_agreed, self_agreed
-from normlens.alignment.choice import largest_norm, mean_norms
+from normlens.alignment.choice import largest_norm, mean_norms, named
 from normlens.alignment.extract import averaged, both, mutual, shares, strongest
-from normlens.alignment.soft import Reading
+from normlens.alignment.soft import ROWS, Reading
 from normlens.alignment.stream import batches, each_map
 
 READINGS = [
@@ -130,18 +130,27 @@ def test_the_layers_agreed_on_are_those_whose_links_coincide_most(translator, po
     assert scores[forward.places, backward.places] == max(scores.values())
 
 
-def test_rows_are_read_both_ways_only_where_that_makes_the_directions_agree_more(translator):
-    def agreement(why):
-        return float(re.search(r"\(([\d.]+) % of the links", why)[1])
+def test_two_ways_to_read_rows_count_by_the_square_of_how_much_the_directions_agree_on_them(translator):
+    both, _ = most_agreed(translator, translator, PAIRS, measure="norms")
+    alone = [
+        most_agreed(translator, translator, PAIRS, measure="norms", positions=(position,))[0]
+        for position in ("input", "output")
+    ]
+    assert both.places == (*alone[0].places, *alone[1].places)
+    agreed = [float(re.search(r"AW[IO] ([\d.]+) %", choice.why)[1]) for choice in alone]
+    halves = [sum(w for w, (rows, _) in zip(both.weights, both.places, strict=True) if rows == p) for p in ROWS]
+    assert halves[0] / sum(halves) == pytest.approx(agreed[0] ** 2 / sum(one**2 for one in agreed), abs=2e-3)
 
-    free, _ = most_agreed(translator, translator, PAIRS, measure="norms")
-    kinds = {"input": ("input",), "output": ("output",), "both": ("input", "output")}
-    found = {
-        name: most_agreed(translator, translator, PAIRS, measure="norms", positions=rows, together=name == "both")[0]
-        for name, rows in kinds.items()
-    }
-    assert agreement(free.why) == max(agreement(choice.why) for choice in found.values())
-    assert found["both"].places == (*found["input"].places, *found["output"].places)
+
+def test_weights_of_readings_are_told_and_count():
+    places = (("input", 0), ("input", 1), ("output", 2))
+    assert named(places[:2], (1.0, 1.0)) == "AWI L0+L1"
+    assert named(places) == "AWI L0+L1 & AWO L2"
+    assert named(places, (3.0, 3.0, 2.0)) == "0.75 AWI L0+L1 & 0.25 AWO L2"
+    one, two = np.array([[4.0, 0.0, 0.0]]), np.array([[0.0, 1.0, 0.0]])
+    np.testing.assert_allclose(shares([one, two], (3.0, 1.0)), [[0.75, 0.25]])
+    np.testing.assert_allclose(averaged([one, two], (3.0, 1.0)), [[0.75, 0.25, 0.0]])
+    np.testing.assert_allclose(shares([one, two], (0.0, 0.0)), [[0.5, 0.5]])  # no agreement at all: alike
 
 
 def test_one_model_reads_the_layers_whose_two_ways_to_be_read_reach_most_words_alike(translator):

@@ -16,7 +16,7 @@ import numpy as np
 
 from normlens.alignment.choice import BOTH, NO_PAIR, SAMPLE, Choice, NothingToChoose, Place, Places, cross_layers, named
 from normlens.alignment.extract import shares
-from normlens.alignment.soft import Measure, Position, Reading
+from normlens.alignment.soft import ROWS, Measure, Position, Reading
 from normlens.alignment.stream import Maps, Pair, each_map
 from normlens.lens import Lens
 
@@ -49,39 +49,33 @@ def most_agreed(
     *,
     measure: Measure,
     positions: Sequence[Position] = BOTH,
-    together: bool = False,
 ) -> tuple[Choice, Choice]:
-    """For each direction the layers on whose strongest links both directions agree most.
+    """For each direction the run of layers on whose strongest links both directions agree most.
 
-    A run of layers is found for each way to read rows; where there are two ways, their mean is a third candidate, and
-    `together` the only one.
+    There is one for each way to read rows. Where there are two ways their mean is read, weighted by the square of the
+    agreement, so that rows which are not about the word count next to nothing.
     """
     swapped = [(target, source) for source, target in sentences]
     both = list(zip(_maps(forward, sentences, measure), _maps(backward, swapped, measure), strict=True))
     seen = [(one, other) for one, other in both if one is not None and other is not None]
-    ones, others = [one for one, _ in seen], [other for _, other in seen]
-    if not ones:
+    if not seen:
         raise NothingToChoose(NO_PAIR)
-
-    def agreement(one: Places, other: Places) -> float:
-        front, back = _links(ones, measure, [one])[one], _links(others, measure, [other])[other]
-        return _agreement(front, back)
-
-    best: list[tuple[Places, Places]] = []
+    runs: list[tuple[Places, Places]] = []
+    agreed: list[float] = []
     for position in positions:
-        front, back = (
-            _links(ones, measure, _runs(forward, position)),
-            _links(others, measure, _runs(backward, position)),
-        )
-        best.append(max(product(front, back), key=lambda runs: _agreement(front[runs[0]], back[runs[1]])))
-    if len(best) > 1:
-        joined = tuple(place for run, _ in best for place in run), tuple(place for _, run in best for place in run)
-        best = [joined] if together else [*best, joined]
-    scored = {pair: agreement(*pair) for pair in best}
-    chosen = max(scored, key=lambda pair: scored[pair])
-    rest = "".join(f"; {named(one)} with {named(two)}: {100 * scored[one, two]:.1f} %" for one, two in best[:-1])
-    why = f"the two directions agree most there ({100 * scored[chosen]:.1f} % of the links{rest})"
-    return Choice(chosen[0], why), Choice(chosen[1], why)
+        front = _links([one for one, _ in seen], measure, _runs(forward, position))
+        back = _links([other for _, other in seen], measure, _runs(backward, position))
+        scored = {pair: _agreement(front[pair[0]], back[pair[1]]) for pair in product(front, back)}
+        runs.append(max(scored, key=lambda pair: scored[pair]))
+        agreed.append(scored[runs[-1]])
+    listed = ", ".join(f"{ROWS[rows]} {100 * share:.1f} %" for rows, share in zip(positions, agreed, strict=True))
+    why = f"the two directions agree most there (of the links: {listed})"
+    return _mixed([one for one, _ in runs], agreed, why), _mixed([two for _, two in runs], agreed, why)
+
+
+def _mixed(runs: Sequence[Places], agreed: Sequence[float], why: str) -> Choice:
+    weighted = [(place, share**2 / len(run)) for run, share in zip(runs, agreed, strict=True) for place in run]
+    return Choice(tuple(place for place, _ in weighted), why, tuple(weight for _, weight in weighted))
 
 
 def _maps(lens: Lens, pairs: Sequence[Pair], measure: Measure) -> list[Maps | None]:

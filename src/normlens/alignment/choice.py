@@ -37,6 +37,7 @@ class Choice:
 
     places: Places
     why: str
+    weights: tuple[float, ...] = ()  # how much each place counts, in any unit; none: alike
 
 
 def cross_layers(lens: Lens) -> list[int]:
@@ -73,7 +74,12 @@ def largest_norm(lens: Lens, sentences: Sequence[Pair], positions: Sequence[Posi
     return Choice(tuple((position, best) for position in positions), f"the largest mean norm ({listed})")
 
 
-def named(places: Places) -> str:
-    """AWI L1, or AWI L0+L1 & AWO L2."""
-    groups = [(name, [f"L{layer}" for rows, layer in places if rows == position]) for position, name in ROWS.items()]
-    return " & ".join(f"{name} {'+'.join(layers)}" for name, layers in groups if layers)
+def named(places: Places, weights: Sequence[float] = ()) -> str:
+    """AWI L0+L1; AWI L1 & AWO L2; 0.75 AWI L1 & 0.25 AWO L2."""
+    said = []
+    for position, name in ROWS.items():
+        own = [number for number, place in enumerate(places) if place[0] == position]
+        mixed = sum(weights) and len(own) < len(places)
+        share = f"{sum(weights[number] for number in own) / sum(weights):.2f} " if mixed else ""
+        said += [f"{share}{name} {'+'.join(f'L{places[number][1]}' for number in own)}"] if own else []
+    return " & ".join(said)

@@ -5,7 +5,7 @@ Room: arrays of words by words. No model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -31,17 +31,18 @@ def strongest(soft: Float[np.ndarray, "tgt_word src_word"]) -> Alignment:
     )
 
 
-def averaged(maps: Sequence[Float[np.ndarray, "tgt_word src_word"]]) -> Float[np.ndarray, "tgt_word src_word"]:
-    """Mean of several maps, rows brought to 1 first so that each counts alike; one map stays as it is."""
-    if len(maps) == 1:
-        return maps[0]
-    return np.mean([soft / np.maximum(soft.sum(axis=1, keepdims=True), TINY) for soft in maps], axis=0)
+def averaged(
+    maps: Sequence[Float[np.ndarray, "tgt_word src_word"]], weights: Sequence[float] = ()
+) -> Float[np.ndarray, "tgt_word src_word"]:
+    """Mean of several maps, rows brought to 1 first so that none counts by its size; one map stays as it is."""
+    return maps[0] if len(maps) == 1 else _mean(maps, weights)
 
 
-def shares(maps: Iterable[Float[np.ndarray, "tgt_word src_word"]]) -> Float[np.ndarray, "tgt_word src"]:
+def shares(
+    maps: Sequence[Float[np.ndarray, "tgt_word src_word"]], weights: Sequence[float] = ()
+) -> Float[np.ndarray, "tgt_word src"]:
     """Mean of several maps, each without its last column and with rows that add up to 1."""
-    bare = [soft[:, :-1] for soft in maps]
-    return np.mean([rows / np.maximum(rows.sum(axis=1, keepdims=True), TINY) for rows in bare], axis=0)
+    return _mean([soft[:, :-1] for soft in maps], weights)
 
 
 def both(
@@ -64,3 +65,8 @@ def mutual(agreed: Float[np.ndarray, "tgt_word src_word"], *, many: float = 1.0,
         cells |= {(int(s), t) for t, s in enumerate(rows) if agreed[t, s] >= many * column_best[s]}
         cells |= {(s, int(t)) for s, t in enumerate(columns) if agreed[t, s] >= many * row_best[t]}
     return Alignment.of({(s, t): float(agreed[t, s]) for s, t in cells if agreed[t, s] > least})
+
+
+def _mean(maps: Sequence[Float[np.ndarray, "row column"]], weights: Sequence[float]) -> Float[np.ndarray, "row column"]:
+    rows = [soft / np.maximum(soft.sum(axis=1, keepdims=True), TINY) for soft in maps]
+    return np.average(rows, axis=0, weights=weights if sum(weights) else None)

@@ -57,10 +57,10 @@ def plan(
         backward = _chosen(reverse, reverse_layers or layers, rows, swapped)
         positions = POSITIONS.get(rows, BOTH if forward is backward is None else ("input",))
         if forward is None or backward is None:
-            found = most_agreed(lens, reverse, sample, measure=measured, positions=positions, together=rows == "both")
+            found = most_agreed(lens, reverse, sample, measure=measured, positions=positions)
             forward, backward = forward or found[0], backward or found[1]
     ways = [
-        Way(one, tuple(Reading(measured, *place, head) for place in choice.places), choice.why)
+        Way(one, tuple(Reading(measured, *place, head) for place in choice.places), choice.why, choice.weights)
         for one, choice in ((lens, forward), (reverse, backward))
         if one is not None and choice is not None
     ]

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from jaxtyping import Float
+
 from normlens.alignment.choice import named
 from normlens.alignment.extract import averaged, both, mutual, shares, strongest
 from normlens.alignment.links import Alignment, symmetrised
@@ -26,10 +29,15 @@ class Way:
     lens: Lens
     readings: tuple[Reading, ...]
     why: str  # these layers
+    weights: tuple[float, ...] = ()  # how much each reading counts; none: alike
 
     def links(self, maps: Maps) -> Alignment:
         """The links of this direction alone."""
-        return strongest(averaged([maps[reading] for reading in self.readings]))
+        return strongest(averaged([maps[reading] for reading in self.readings], self.weights))
+
+    def shares(self, maps: Maps) -> Float[np.ndarray, "tgt_word src_word"]:
+        """What each target word takes from each source word, rows added up to 1."""
+        return shares([maps[reading] for reading in self.readings], self.weights)
 
     def __str__(self) -> str:
         return f"{self.where} of {self.lens.subject.name}: {self.why}"
@@ -38,7 +46,7 @@ class Way:
     def where(self) -> str:
         """The layers, whose rows they are, and the head if it is one."""
         head = self.readings[0].head
-        places = named(tuple((reading.position, reading.layer) for reading in self.readings))
+        places = named(tuple((reading.position, reading.layer) for reading in self.readings), self.weights)
         return places if head is None else f"{places} H{head}"
 
 
@@ -59,11 +67,8 @@ class Plan:
         if self.combine != "soft":
             found = symmetrised(self.forward.links(forward), self.backward.links(backward).reversed(), self.combine)
             return found.above(self.least)
-        one, two = (
-            shares([maps[reading] for reading in way.readings])
-            for way, maps in ((self.forward, forward), (self.backward, backward))
-        )
-        return mutual(both(one, two), many=self.many, least=self.least)
+        agreed = both(self.forward.shares(forward), self.backward.shares(backward))
+        return mutual(agreed, many=self.many, least=self.least)
 
     @property
     def signature(self) -> Signature:
