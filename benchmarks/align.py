@@ -2,7 +2,7 @@
 
     python benchmarks/align.py SOURCE TARGET [--model M] [--reverse-model M]
 
-Prints, for the first pairs of the text, the ratio of reading the alignment (norms of one layer, and all layers) to
+Prints, for the first pairs of the text, the ratio of reading the alignment (what `align` reads, and all layers) to
 the plain pass that returns nothing but logits, and sentences per second of the whole command beside those of fast_align
 and eflomal, if they can run here. Settings stand in the output; ratios are of one run, alternating.
 """
@@ -50,7 +50,7 @@ def passes(lens: Lens, pairs: list) -> None:
     """The same batches, plainly and read."""
     batches = [shard.pairs(lens, batch) for shard in shards(lens, pairs) for batch in shard.batches]
     layers = sorted({wire.layer for wire in lens.wires if wire.kind == "cross"})
-    one = [Reading("norms", "input", layers[0])]
+    read = plan(lens, None, pairs).forward
     every = [Reading(measure, "input", layer) for measure in ("weights", "norms") for layer in layers]
 
     def plain() -> None:
@@ -60,7 +60,7 @@ def passes(lens: Lens, pairs: list) -> None:
 
     ways: dict[str, Callable[[], None]] = {
         "plain forced pass": plain,
-        "norms of one layer": lambda: [soft(lens, batch, one) for batch in batches] and None,
+        f"what align reads, {read.where}": lambda: [soft(lens, batch, read.readings) for batch in batches] and None,
         "weights and norms of every layer": lambda: [soft(lens, batch, every) for batch in batches] and None,
     }
     times: dict[str, list[float]] = {name: [] for name in ways}

@@ -123,6 +123,21 @@ def test_a_word_with_a_space_in_it_is_no_word(forward):
 def test_words_are_split_as_asked():
     assert splitter("whitespace")(" Ja,  das! ") == ["Ja,", "das!"]
     assert splitter("punctuation")("Ja, das kostet 3,50 €!") == ["Ja", ",", "das", "kostet", "3,50", "€", "!"]
+    moses = splitter("moses:de")
+    assert moses('Ja, das kostet "3,50 €", z. B.') == [
+        "Ja",
+        ",",
+        "das",
+        "kostet",
+        '"',
+        "3,50",
+        "€",
+        '"',
+        ",",
+        "z.",
+        "B.",
+    ]
+    assert moses("") == []
     assert splitter(list)("ab") == ["a", "b"]
     with pytest.raises(nl.InputError, match="no word splitter 'letters'"):
         splitter("letters")

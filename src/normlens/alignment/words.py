@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from normlens.models import InputError
 
@@ -38,11 +39,11 @@ def splitter(name: Splitter | str) -> Splitter:
 
 def _moses(language: str) -> Splitter:
     try:
-        from sacremoses import MosesTokenizer  # pyright: ignore[reportMissingImports]
+        from sacremoses import MosesTokenizer
     except ImportError as error:
         raise InputError(
             "The Moses tokenizer needs the sacremoses package, which is not installed.\n"
             "  Do: pip install sacremoses, or split words by 'punctuation'."
         ) from error
-    tokenizer = MosesTokenizer(lang=language)
+    tokenizer: Any = MosesTokenizer(lang=language)
     return lambda text: tokenizer.tokenize(text, escape=False)
