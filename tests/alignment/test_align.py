@@ -69,6 +69,24 @@ def test_lines_without_words_stay_where_they_are(forward):
     assert found.left_out == {1: "the source is empty", 2: "the target is empty"}
 
 
+def test_a_side_that_only_one_direction_cannot_read_is_named_as_the_user_named_it(forward, backward):
+    long = " ".join(["haus"] * 30)
+    found = align(forward, ["das haus", long], ["the house", "the house"], reverse=backward, layers=0)
+    assert found.left_out == {1: "the source has 61 pieces, the model takes 12"}
+    assert align(backward, ["a"], [""], reverse=forward, layers=0).left_out == {0: "the target is empty"}
+
+
+def test_a_choice_from_few_pairs_is_called_uncertain(forward, backward):
+    for reverse in (None, backward):
+        assert "uncertain" in align(forward, SOURCES, TARGETS, reverse=reverse).plan.forward.why
+        assert "uncertain" not in align(forward, SOURCES * 7, TARGETS * 7, reverse=reverse).plan.forward.why
+
+
+def test_directions_that_hardly_agree_are_told(forward, backward, monkeypatch):
+    monkeypatch.setattr("normlens.alignment.agreement._agreement", lambda front, back: 0.2)
+    assert "may be swapped" in align(forward, SOURCES * 7, TARGETS * 7, reverse=backward).plan.forward.why
+
+
 def test_more_pairs_than_a_shard_keep_their_order(forward):
     few = align(forward, SOURCES, TARGETS, layers=0)
     many = align(forward, SOURCES * (SHARD // 3 + 2), TARGETS * (SHARD // 3 + 2), layers=0)
@@ -102,6 +120,11 @@ def test_sides_of_different_length_are_refused(sources, targets):
         ({"combine": "vote"}, "no combine 'vote'"),
         ({"measure": "gradient"}, "no measure 'gradient'"),
         ({"position": "above"}, "no position 'above'"),
+        ({"layers": 0, "head": 2}, "has no head 2"),
+        ({"layers": 0, "head": -1}, "has no head -1"),
+        ({"layers": 0, "least": 1.0}, "least confidence from 0"),
+        ({"layers": 0, "least": float("nan")}, "least confidence from 0"),
+        ({"layers": 0, "many": -3.0}, "above 0, at most 1"),
     ],
 )
 def test_a_choice_that_does_not_exist_is_refused(forward, choices, said):

@@ -20,6 +20,9 @@ from normlens.alignment.soft import ROWS, Measure, Position, Reading
 from normlens.alignment.stream import Maps, Pair, each_map
 from normlens.lens import Lens
 
+FEW = 20  # pairs
+LITTLE = 0.25  # of the links: weak models have more on text that fits, strong ones less on text that does not
+
 
 def self_agreed(
     lens: Lens, sentences: Sequence[Pair], *, measure: Measure, positions: Sequence[Position] = BOTH
@@ -39,7 +42,8 @@ def self_agreed(
         return Choice(tuple((position, cross_layers(lens)[0]) for position in positions[:1]), "there is no other layer")
     one, two = max(scored, key=lambda key: scored[key])
     chosen = tuple(place for place in (*one, *two) if place[0] in positions)
-    return Choice(chosen, f"{named(one)} and {named(two)} agree most ({100 * scored[one, two]:.1f} % of the words)")
+    listed = f"{100 * scored[one, two]:.1f} % of the words of {len(maps)} pairs{_doubt(None, len(maps))}"
+    return Choice(chosen, f"{named(one)} and {named(two)} agree most ({listed})")
 
 
 def most_agreed(
@@ -69,8 +73,16 @@ def most_agreed(
         runs.append(max(scored, key=lambda pair: scored[pair]))
         agreed.append(scored[runs[-1]])
     listed = ", ".join(f"{ROWS[rows]} {100 * share:.1f} %" for rows, share in zip(positions, agreed, strict=True))
-    why = f"the two directions agree most there (of the links: {listed})"
+    why = f"the two directions agree most there (links of {len(seen)} pairs: {listed}{_doubt(max(agreed), len(seen))})"
     return _mixed([one for one, _ in runs], agreed, why), _mixed([two for _, two in runs], agreed, why)
+
+
+def _doubt(agreed: float | None, pairs: int) -> str:
+    if pairs < FEW:
+        return "; so few that the choice is uncertain"
+    if agreed is not None and agreed < LITTLE:
+        return "; so little that source and target may be swapped, or be no translations of each other"
+    return ""
 
 
 def _mixed(runs: Sequence[Places], agreed: Sequence[float], why: str) -> Choice:

@@ -94,14 +94,24 @@ def planned_maps(
     left_out: Callable[[int, str], None] = lambda index, why: None,
 ) -> Iterator[tuple[Maps, Maps | None] | None]:
     """The maps from which a plan makes links: those of each direction; None for a pair that a model cannot read."""
+    told: set[int] = set()
+
+    def once(index: int, why: str) -> None:
+        if index not in told:
+            told.add(index)
+            left_out(index, why)
+
     one, two = tee(pairs)
-    maps = each_map(decided.forward.lens, one, decided.forward.readings, batch_tokens=batch_tokens, left_out=left_out)
+    maps = each_map(decided.forward.lens, one, decided.forward.readings, batch_tokens=batch_tokens, left_out=once)
     if decided.backward is None:
         yield from (None if forward is None else (forward, None) for forward in maps)
         return
-    swapped = ((target, source) for source, target in two)
     others = each_map(
-        decided.backward.lens, swapped, decided.backward.readings, batch_tokens=batch_tokens, left_out=left_out
+        decided.backward.lens,
+        ((target, source) for source, target in two),
+        decided.backward.readings,
+        batch_tokens=batch_tokens,
+        left_out=lambda index, why: once(index, _other_way(why)),
     )
     for forward, backward in zip(maps, others, strict=True):
         yield None if forward is None or backward is None else (forward, backward)
@@ -131,6 +141,11 @@ def _words(sentence: Sentence, split: Splitter) -> Sequence[str]:
     if wrong is not None:
         raise InputError(f"This is not a word: {wrong!r:.60}.\n  Do: give words without spaces in them, or a text.")
     return list(sentence)
+
+
+def _other_way(why: str) -> str:
+    """A reason of the model of the other direction, whose source is the target."""
+    return why.replace("target", "\0").replace("source", "target").replace("\0", "source")
 
 
 def _uneven(side: str, count: int) -> str:

@@ -48,6 +48,11 @@ def plan(
     measured: Measure = _one_of("measure", measure, Measure)
     rows: Rows = _one_of("position", position, Rows)
     joined: Combine = _one_of("combine", combine, Combine)
+    if not 0 <= least < 1 or not 0 < many <= 1:
+        raise InputError(
+            f"Links of confidence {least:g} or more, and second partners of {many:g} of the best?\n"
+            "  Do: give a least confidence from 0 up to, but not, 1, and a share for many above 0, at most 1."
+        )
     forward = _chosen(lens, layers, rows, sample)
     backward = None
     if reverse is None:

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from normlens.lens import Block, Lens
-from normlens.models import Encoded, Spelled, Subject, encode_forced
+from normlens.models import Encoded, InputError, Spelled, Subject, encode_forced
 
 Measure = Literal["weights", "norms"]
 Position = Literal["input", "output"]
@@ -45,9 +45,15 @@ class Reading:
 
     def pieces(self, block: Block) -> Float[Tensor, "batch tgt src"]:
         """The map of this reading over pieces."""
-        if self.head is not None:
-            return (block.weights if self.measure == "weights" else block.weighted_norms)[:, self.head]
-        return block.weights.mean(dim=1) if self.measure == "weights" else block.summed_norms
+        if self.head is None:
+            return block.weights.mean(dim=1) if self.measure == "weights" else block.summed_norms
+        maps = block.weights if self.measure == "weights" else block.weighted_norms
+        if self.head not in range(maps.shape[1]):
+            raise InputError(
+                f"Layer {self.layer} of the cross-attention has no head {self.head}.\n"
+                f"  Do: name one of its {maps.shape[1]} heads, 0 to {maps.shape[1] - 1}."
+            )
+        return maps[:, self.head]
 
     @property
     def field(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Any, get_args
 
@@ -52,7 +53,12 @@ def add_comparison(group: Any) -> None:
 
 
 def _layers(text: str) -> Any:
-    return text if text in ("auto", "norm", "all") else tuple(int(number) for number in text.split(","))
+    if text in ("auto", "norm", "all"):
+        return text
+    try:
+        return tuple(int(number) for number in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not auto, norm, all, or layers such as 0,1,2") from None
 
 
 def _list(text: str) -> tuple[str, ...]:
