@@ -56,8 +56,8 @@ def most_agreed(
 ) -> tuple[Choice, Choice]:
     """For each direction the run of layers on whose strongest links both directions agree most.
 
-    There is one for each way to read rows. Where there are two ways their mean is read, weighted by the square of the
-    agreement, so that rows which are not about the word count next to nothing.
+    There is one for each way to read rows. Where there are two ways their mean is read, weighted by the agreement, so
+    that rows which are not about the word count for little.
     """
     swapped = [(target, source) for source, target in sentences]
     both = list(zip(_maps(forward, sentences, measure), _maps(backward, swapped, measure), strict=True))
@@ -86,7 +86,7 @@ def _doubt(agreed: float | None, pairs: int) -> str:
 
 
 def _mixed(runs: Sequence[Places], agreed: Sequence[float], why: str) -> Choice:
-    weighted = [(place, share**2 / len(run)) for run, share in zip(runs, agreed, strict=True) for place in run]
+    weighted = [(place, share / len(run)) for run, share in zip(runs, agreed, strict=True) for place in run]
     return Choice(tuple(place for place, _ in weighted), why, tuple(weight for _, weight in weighted))
 
 
