@@ -24,6 +24,7 @@ FLOW = [
     "reports",
     "reproduction",
     "cli",
+    "__main__",
 ]
 
 

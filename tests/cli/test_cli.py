@@ -1,11 +1,14 @@
 """The command line as a user types it: what is printed, what is written, which code it ends with."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from normlens import tiny
-from normlens.cli.main import main
+from normlens.cli.main import COMMANDS, main
+from normlens.version import __version__
 
 
 def test_show_without_a_word(capsys):
@@ -64,6 +67,11 @@ def test_bad_input_is_a_sentence_and_never_a_traceback(capsys, arguments, said):
     assert "Traceback" not in error
 
 
+def test_advice_on_the_command_line_is_in_its_own_words(capsys):
+    assert main(["show", "a", "--target", "b"]) == 1
+    assert "--pair" in capsys.readouterr().err
+
+
 def test_misuse_is_code_2():
     with pytest.raises(SystemExit) as stopped:
         main(["show", "--no-such-flag"])
@@ -77,6 +85,50 @@ def test_an_interrupt_is_code_130(capsys, monkeypatch):
     monkeypatch.setattr("normlens.cli.show.load_from", interrupt)
     assert main(["show", "a"]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_a_command_is_imported_is_code_130_as_well(capsys, monkeypatch):
+    def interrupt(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("normlens.cli.main.import_module", interrupt)
+    assert main(["show", "a"]) == 130
+    assert capsys.readouterr().err == "normlens: interrupted\n"
+
+
+def alone(*arguments):
+    """A command in a process of its own: its code, what it printed, and which heavy modules it imported."""
+    job = (
+        "import atexit, runpy, sys\n"
+        "heavy = ('torch', 'transformers', 'numpy')\n"
+        "atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))\n"
+        f"sys.argv = ['normlens', *{arguments!r}]\n"
+        "runpy.run_module('normlens', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", job], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_help_and_version_do_not_wait_for_torch():
+    assert alone("--version") == (0, f"normlens {__version__}\n", "[]\n")
+    code, shown, imported = alone("--help")
+    assert (code, imported) == (0, "[]\n")
+    for name in COMMANDS:
+        assert f"\n    {name} " in shown or f"\n    {name}\n" in shown
+
+
+def test_python_runs_the_module_as_the_command():
+    code, _, said = alone("--colour")
+    assert code == 2
+    assert "usage: normlens" in said
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_table_explains_itself(name, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([name, "--help"])
+    assert stopped.value.code == 0
+    assert f"usage: normlens {name}" in capsys.readouterr().out
 
 
 def test_the_doctor_on_a_healthy_model(capsys):

@@ -65,7 +65,7 @@ def test_a_report_that_was_finished_is_written_again_by_resume(reported, corpus,
     assert main(["report", "--corpus", str(corpus), "--out", str(tmp_path / "out"), "--resume"]) == 0
     for path, content in before.items():
         assert path.read_bytes() == content, path
-    capsys.readouterr()
+    assert "normlens: all 3 items were done before; none is run again\n" in capsys.readouterr().err
 
 
 BAD = {
@@ -123,7 +123,45 @@ def test_a_full_disk_is_an_error_in_words(corpus, tmp_path, capsys, monkeypatch)
     assert "--resume" in said
 
 
+def test_a_file_without_its_flag_is_told_which(capsys):
+    for command in (["report"], ["report", "--out", "x"], ["study", "categories"]):
+        with pytest.raises(SystemExit) as stopped:
+            main([*command, "my texts.txt"])
+        assert stopped.value.code == 2
+        assert "A corpus is given with --corpus, as in: --corpus 'my texts.txt'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["study", "categories", "--colour"])
+    assert "--corpus, as in" not in capsys.readouterr().err
+
+
+def test_a_report_needs_a_folder(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["report"])
+    assert stopped.value.code == 2
+    assert "required: --out" in capsys.readouterr().err
+
+
+def test_an_interrupt_says_what_is_saved_and_how_to_go_on(corpus, tmp_path, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("normlens.studies.run.Run._see", interrupt)
+    assert main(["study", "categories", "--corpus", str(corpus), "--out", str(tmp_path)]) == 130
+    said = capsys.readouterr().err
+    assert said.startswith(f"normlens: interrupted\n  Nothing is saved yet in {tmp_path}.\n  Do: the same again")
+
+
+def test_categories_of_ones_own_say_where_special_tokens_went(corpus, capsys):
+    flags = ["study", "categories", "--corpus", str(corpus), "--category", "water=river,mill"]
+    assert main(flags) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "“other” holds the special tokens [CLS] and [SEP], 6 of its" in said
+    assert "--category 'special=@special'" in said
+    assert main([*flags, "--category", "special=@special"]) == 0
+    assert "special=@special" not in capsys.readouterr().out
+
+
 def test_the_bar_vanishes_when_nobody_watches(corpus):
-    job = [sys.executable, "-m", "normlens.cli.main", "study", "categories", "--corpus", str(corpus)]
+    job = [sys.executable, "-m", "normlens", "study", "categories", "--corpus", str(corpus)]
     done = subprocess.run(job, capture_output=True, text=True, check=True)
     assert done.stderr == ""

@@ -161,6 +161,7 @@ WRITTEN = {
 @pytest.mark.parametrize("text", WRITTEN)
 def test_a_category_can_be_written_in_a_line(text):
     assert parse_category(text) == WRITTEN[text]
+    assert parse_category(str(WRITTEN[text])) == WRITTEN[text]
 
 
 @pytest.mark.parametrize("text", ["", "stops", "=a", "stops=", "stops=a,,b", "stops=,", "sink=@last", "digits=//"])
@@ -193,6 +194,15 @@ def test_categories_come_from_whatever_a_user_has(minilm):
     given = {"stops": [".", ","], "digits": re.compile("[0-9]+"), "sink": "@first"}
     assert make_categories(given, subject).names == ("stops", "digits", "sink", "other")
     assert make_categories(given, subject).listed[0] == stops
+
+
+def test_a_pattern_must_match_the_whole_token_without_its_marks_and_case_counts():
+    assert named(Categories((parse_category("the=/the/"),)), side("the", "Ġthe", "##the", "then", "The")) == [
+        *["the"] * 3, *["other"] * 2,
+    ]  # fmt: skip
+    assert named(Categories((parse_category("the=/(?i)the.*/"),)), side("The", "then", "bathe")) == [
+        *["the"] * 2, "other",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("pattern", [re.compile("the", re.IGNORECASE), re.compile("(?i)the")])

@@ -93,6 +93,19 @@ def test_the_vocabulary_of_bert_is_ordered_by_frequency(minilm):
     assert found.ranks[found.excluded].min() > found.ranks[~found.excluded].max()
 
 
+def test_entries_that_were_left_free_take_no_rank(minilm, sentence_pieces, wrapped):
+    tokenizer = minilm.subject.tokenizer
+    found = frequency.from_vocabulary(tokenizer)
+    assert found.ranks[tokenizer.convert_tokens_to_ids("the")] == 5
+    assert found.excluded[tokenizer.convert_tokens_to_ids(["[unused0]", "[unused993]"])].all()
+    pieces = wrapped(sentence_pieces, eos_token="</s>")
+    free = ["<unused7>", "<|reserved_special_token_7|>", "madeupword0007"]
+    pieces.add_tokens([*free, "unused", "[reserve]"])
+    excluded = frequency.from_vocabulary(pieces).excluded
+    assert excluded[pieces.convert_tokens_to_ids(free)].all()
+    assert not excluded[pieces.convert_tokens_to_ids(["unused", "[reserve]"])].any()
+
+
 def test_kept_tokens_follow_the_order_of_the_vocabulary(minilm):
     found = frequency.from_vocabulary(minilm.subject.tokenizer)
     rest = found.ranks[~found.excluded & (found.ranks > 4)]

@@ -71,6 +71,7 @@ def categories(kind="self", layers=2, heads=3, missing=0, seed=0, names=NAMES, a
         weights=weights * mask,
         norms=weights * transformed * mask,
         transformed=transformed * mask,
+        loose={},
     )
 
 
@@ -98,11 +99,13 @@ def correlation(
         sample_category=category,
         sample_weight=weight,
         sample_norm=norm,
+        constant=(),
         notes=(),
     )
 
 
 def frequency(kind="self", seed=0, names=NAMES, rho_weight=-0.08, rho_norm=0.75, points=500, types=60, excluded=0):
+    """Without special tokens; see `with_special`."""
     random = np.random.default_rng(seed)
     rank = np.floor(np.exp(random.uniform(0, np.log(20000), points))).astype(int)
     category = np.where(rank <= len(names) - 1, rank - 1, len(names) - 1)
@@ -118,6 +121,9 @@ def frequency(kind="self", seed=0, names=NAMES, rho_weight=-0.08, rho_norm=0.75,
         excluded=excluded,
         rho_weight=rho_weight,
         rho_norm=rho_norm,
+        plain=20 * points,
+        rho_weight_plain=rho_weight,
+        rho_norm_plain=rho_norm,
         types=kept,
         rho_weight_types=rho_weight / 2,
         rho_norm_types=rho_norm / 2,
@@ -125,11 +131,23 @@ def frequency(kind="self", seed=0, names=NAMES, rho_weight=-0.08, rho_norm=0.75,
         point_weight=weight,
         point_norm=norm,
         point_category=category,
+        point_special=np.zeros(points, bool),
         type_token=tuple([*names[: min(kept, len(names) - 1)], *(f"token{n}" for n in range(kept))][:kept]),
         type_rank=type_rank,
         type_count=np.maximum(1, 5000 // type_rank),
         type_weight=random.uniform(0.005, 0.05, kept),
         type_norm=0.6 + 0.28 * np.log(type_rank),
+    )
+
+
+def with_special(made: Frequency, rho_weight=0.02, rho_norm=0.61) -> Frequency:
+    """The same of which every occurrence of the first two categories is a special token, and ρ without them."""
+    return replace(
+        made,
+        plain=made.occurrences // 2,
+        rho_weight_plain=rho_weight,
+        rho_norm_plain=rho_norm,
+        point_special=made.point_category < 2,
     )
 
 

@@ -6,15 +6,16 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from made_findings import categories, correlation, dispersion, findings, frequency
+from made_findings import categories, correlation, dispersion, findings, frequency, with_special
 
 from normlens.reports.kinds import explained
 from normlens.reports.parts import headlines, said
+from normlens.studies.results import Constant
 
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("name", ["numbers", "words.naming"])
+@pytest.mark.parametrize("name", ["numbers", "words.naming", "pictures.paint"])
 def test_the_examples_hold(name):
     assert doctest.testmod(import_module(f"normlens.reports.{name}")).failed == 0
 
@@ -132,6 +133,16 @@ def test_absent_categories():
     ]
 
 
+def test_special_tokens_among_the_other_ones_are_named_with_the_way_out():
+    made = replace(categories(), loose={"[CLS]": 100, "[SEP]": 200})
+    assert said(made)[-1] == (
+        "“other” holds the special tokens [CLS] and [SEP], 300 of its 9,000 tokens, which no other category takes. "
+        'To keep special tokens apart, add --category \'special=@special\', in Python "special": "@special".'
+    )
+    alone = replace(categories(absent=(0, 1, 2)), loose={"</s>": 1})
+    assert "the special token </s>, 1 of its" in said(alone)[-1]
+
+
 def test_a_layer_that_moves_nothing_is_left_out_and_named():
     lines = said(shares([[0.5, 0.5], [0.5, 0.5]], [[0.1, 0.0], [0.9, 0.0]]))
     assert "draws 50 % of the weight and gives 10 % of what is moved in layer 0." in lines[0]
@@ -158,8 +169,43 @@ def test_a_pooled_relation_that_no_head_has_is_exposed():
     heads = made.rho_heads.copy()
     heads[0] = 0.2
     lines = said(replace(made, rho_heads=heads))
+    assert lines[0].endswith(
+        " But for [CLS] (median of single heads 0.20) it tells of differences between heads rather than within them."
+    )
     assert "0 of 6 heads for [CLS] (median 0.20)" in lines[2]
-    assert lines[3].startswith("For [CLS] most heads do not share the sign of the pooled ρ")
+
+
+def test_a_pooled_relation_that_single_heads_hardly_have_is_exposed_in_the_summary_too():
+    made = correlation(rho=(-0.34, -0.69, 0.4, 0.0))
+    heads = made.rho_heads.copy()
+    heads[0] = [[-0.02] * 3, [-0.03, -0.02, -0.01]]
+    heads[2] = [[0.05] * 3, [0.3] * 3]
+    made = replace(made, rho_heads=heads)
+    caveat = (
+        "But for [CLS] (median of single heads −0.02) it tells of differences between heads rather than within them."
+    )
+    against, together, *_ = said(made)
+    assert against.endswith(f"tends to be. {caveat}")
+    assert "between heads" not in together  # their median is 0.175
+    assert headlines(replace(findings(studies=()), correlation={"self": made})) == {"self": [against]}
+
+
+def test_heads_without_a_correlation_are_named_with_the_reason():
+    made = replace(
+        correlation(layers=6),
+        constant=(
+            Constant(0, 0, 3, "‖f(x)‖"),
+            Constant(1, 0, 1, "α"),
+            Constant(1, 0, 2, "‖f(x)‖"),
+            Constant(1, 1, 2, "‖f(x)‖"),
+            Constant(1, 4, 1, "‖f(x)‖"),
+        ),
+    )
+    assert said(made)[-3:] == [
+        "For [CLS] ρ is not defined in 3 heads of layer 0: ‖f(x)‖ is the same in all pairs there.",
+        "For [SEP] ρ is not defined in 1 head of layer 0: α is the same in all pairs there.",
+        "For [SEP] ρ is not defined in 5 heads of layers 0, 1 and 4: ‖f(x)‖ is the same in all pairs there.",
+    ]
 
 
 def test_one_head_is_not_taken_head_by_head():
@@ -203,6 +249,15 @@ def test_a_correlation_that_is_not_defined_says_why():
 )
 def test_rare_tokens(weight, norm, expected):
     assert said(frequency(rho_weight=weight, rho_norm=norm))[0].startswith(expected)
+
+
+def test_rare_tokens_without_special_ones_stand_beside():
+    assert said(with_special(frequency()))[0] == (
+        "Rarer tokens have longer vectors (ρ = 0.75 between rank and ‖f(x)‖, 0.61 without special tokens), but draw "
+        "neither clearly more nor clearly less weight (ρ = −0.08 between rank and α, 0.02 without special tokens)."
+    )
+    neither = said(with_special(frequency(rho_weight=0.0, rho_norm=0.0), rho_norm=NAN))[0]
+    assert neither.startswith("Neither ‖f(x)‖ (ρ = 0.00, not defined without special tokens) nor α (ρ = 0.00, 0.02 wi")
 
 
 def test_types_and_what_was_left_out():

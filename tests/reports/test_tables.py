@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_findings import NAMES, categories, correlation, dispersion, findings, frequency
+from made_findings import NAMES, categories, correlation, dispersion, findings, frequency, with_special
 
 from normlens.errors import NormlensError
 from normlens.reports import Report, show, tables
@@ -81,6 +81,15 @@ def test_correlations_per_category():
         "rho_median": None,
     }
     assert rows[0]["rho_median"] == pytest.approx(np.median(made.rho_heads[0]))
+
+
+def test_frequency_with_and_without_special_tokens_stand_side_by_side():
+    rows = tables_of(with_special(frequency()))["frequency"]
+    assert [row["row"] for row in rows] == ["every occurrence", "without special tokens", "one point per type"]
+    assert [(row["points"], row["rho_weight"], row["rho_norm"]) for row in rows[:2]] == [
+        (10_000, -0.08, 0.75),
+        (5000, 0.02, 0.61),
+    ]
 
 
 def test_the_terminal_shows_sentences_tables_and_the_signature():

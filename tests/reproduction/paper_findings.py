@@ -44,16 +44,17 @@ def findings(**changed):
     drawn = np.array([0.1, 0.6, 0.1, 0.2])[:, None, None] * np.ones((4, *heads))
     categories = Categories(
         "self", NAMES, tuple(range(12)), np.array([992, 992, 990, 992]), 992,
-        np.array([992, 1984, 10_159, 107_999]), drawn, drawn * np.array([0.5, 0.5, 1, 4])[:, None, None], drawn,
+        np.array([992, 1984, 10_159, 107_999]), drawn, drawn * np.array([0.5, 0.5, 1, 4])[:, None, None], drawn, {},
     )  # fmt: skip
     correlation = Correlation(
         "self", NAMES, tuple(range(12)), np.array([int(pairs) for pairs, _ in expected.TABLE_2.values()]),
         np.array([float(rho) for _, rho in expected.TABLE_2.values()]), np.zeros((4, *heads)), 0.01,
-        NOTHING.astype(int), NOTHING, NOTHING, (),
+        NOTHING.astype(int), NOTHING, NOTHING, (), (),
     )  # fmt: skip
     frequency = Frequency(
-        "self", expected.RANKS, NAMES, 119_000, 2_134, -0.08, 0.75, 0, 0.0, 0.0, NOTHING.astype(int), NOTHING, NOTHING,
-        NOTHING.astype(int), (), NOTHING.astype(int), NOTHING.astype(int), NOTHING, NOTHING,
+        "self", expected.RANKS, NAMES, 119_000, 2_134, -0.08, 0.75, 116_024, -0.1, 0.7, 0, 0.0, 0.0,
+        NOTHING.astype(int), NOTHING, NOTHING, NOTHING.astype(int), NOTHING.astype(bool), (),
+        NOTHING.astype(int), NOTHING.astype(int), NOTHING, NOTHING,
     )  # fmt: skip
     made = Findings(
         model="bert-base-uncased@made", corpus="unlabeled_attn.pkl", items=992, tokens=121_134, squares=15_139_560,

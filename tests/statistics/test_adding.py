@@ -1,5 +1,7 @@
 """Statistics are values: a corpus cut into shards, added in any order, is the corpus."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -181,6 +183,15 @@ def test_a_file_that_is_no_state_is_refused_in_words(tmp_path):
     (tmp_path / "x.safetensors").write_bytes(b"nothing of the kind")
     with pytest.raises(StateError, match="does not hold the state of a run"):
         read(tmp_path / "x.safetensors")
+
+
+def test_the_state_may_be_read_by_whoever_may_read_new_files(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write(tmp_path / "x.safetensors", {"m": Moments.of(np.ones((2, 1)))}, {})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x.safetensors").stat().st_mode & 0o777 == 0o640
 
 
 def test_a_state_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):

@@ -56,7 +56,7 @@ def study(lens, items, category_of, rank_of):
         for kind, side in counted.items():
             for j, token_id in enumerate(side.ids):
                 weight, norm = np.mean(received[kind][j], axis=0)
-                occurrences[kind].append((rank_of(token_id), weight, norm, token_id))
+                occurrences[kind].append((rank_of(token_id), weight, norm, token_id, side.special[j]))
     return lengths, inputs, drawn, given, long, pairs, occurrences
 
 

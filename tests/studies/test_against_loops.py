@@ -82,6 +82,8 @@ def test_rank_correlation_is_that_of_scipy_pooled_and_head_by_head(compared):
                 for head in range(result.rho_heads.shape[2]):
                     here = pairs[kind, name, layer, head]
                     got = result.rho_heads[index, layer, head]
+                    why = [one for one in result.constant if (one.category, one.layer) == (index, layer)]
+                    assert sum(one.heads for one in why) >= np.isnan(got) * bool(here)
                     if np.isnan(got):
                         assert not here or np.ptp([norm for _, norm in here]) <= 1e-5 * max(norm for _, norm in here)
                     else:
@@ -102,9 +104,16 @@ def test_frequency_is_that_of_every_occurrence_and_of_every_type(compared):
         result = found.frequency[kind]
         ranked = [o for o in occurrences if o[0] is not None]
         assert (result.occurrences, result.excluded) == (len(ranked), len(occurrences) - len(ranked))
-        rank, weight, norm, ids = (np.array(column) for column in zip(*ranked, strict=True))
+        rank, weight, norm, ids, special = (np.array(column) for column in zip(*ranked, strict=True))
         np.testing.assert_allclose(result.rho_weight, spearmanr(rank, weight).statistic, atol=5e-4)
         np.testing.assert_allclose(result.rho_norm, spearmanr(rank, norm).statistic, atol=5e-4)
+        assert result.plain == (~special).sum() < len(ranked)
+        rest = rank[~special]
+        np.testing.assert_allclose(result.rho_weight_plain, spearmanr(rest, weight[~special]).statistic, atol=5e-4)
+        np.testing.assert_allclose(result.rho_norm_plain, spearmanr(rest, norm[~special]).statistic, atol=5e-4)
+        assert len(result.point_rank) == len(ranked)  # few enough for all to be drawn
+        assert result.point_special.sum() == special.sum()
+        assert set(result.point_rank[result.point_special]) <= {3, 4}  # [SEP] and [CLS]
         types = sorted(set(ids.tolist()))
         assert result.types == len(types)
         means = [[np.mean(column[ids == one]) for one in types] for column in (rank, weight, norm)]

@@ -68,11 +68,23 @@ def test_killed_ten_times_at_random_moments_and_resumed(minilm, small_shards, tm
 
 def test_an_interrupt_keeps_what_was_saved(minilm, small_shards, tmp_path):
     whole = study(minilm, ITEMS[:12])
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as stopped:
         study(minilm, ITEMS[:12], folder=tmp_path, progress=interrupting(9))
+    assert stopped.value.__notes__ == [
+        f"  8 of 12 items are saved in {tmp_path}.\n"
+        "  Do: the same again with --resume (resume=True in Python) goes on from there."
+    ]
     begun = []
     same(study(minilm, ITEMS[:12], folder=tmp_path, resume=True, progress=lambda n, _: begun.append(n)), whole)
     assert begun[0] == 8
+
+
+def test_an_interrupt_without_a_save_says_so(minilm, tmp_path):
+    for options, said in (({}, "Nothing is saved"), ({"folder": tmp_path}, "Nothing is saved yet in")):
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            study(minilm, ITEMS[:3], names=["categories"], progress=interrupting(1), **options)
+        assert said in stopped.value.__notes__[0]
+        assert "Do: " in stopped.value.__notes__[0]
 
 
 def test_an_interrupted_run_is_not_thrown_away_by_accident(minilm, small_shards, tmp_path):
@@ -93,21 +105,39 @@ def interrupting(after):
     return progress
 
 
+ALL = "dispersion, categories, correlation, frequency"
+
+
 @pytest.mark.parametrize(
-    "change", [{"length": 64}, {"seed": 1}, {"names": ["categories"]}, {"categories": {"birds": ["birds"]}}]
+    ("change", "told"),
+    [
+        ({"length": 64}, ["length: 128 then, 64 now"]),
+        ({"seed": 1, "batch_tokens": 9}, ["seed: 0 then, 1 now", "batch_tokens: 4096 then, 9 now"]),
+        ({"names": ["categories"]}, ["ranks: vocabulary order then, none now", f"studies: {ALL} then, categories now"]),
+        (
+            {"categories": {"birds": ["birds"]}},
+            [r"categories: [CLS]=[CLS]; [SEP]=[SEP]; comma & period=\,,. then, birds=birds now"],
+        ),
+    ],
 )
-def test_a_run_is_resumed_only_as_what_it_was(minilm, finished, change):
+def test_a_run_is_resumed_only_as_what_it_was(minilm, finished, change, told):
     folder, _ = finished
-    with pytest.raises(StudyError, match="was another one"):
+    with pytest.raises(StudyError, match="was another one") as refused:
         study(minilm, ITEMS[:3], folder=folder, resume=True, **change)
-    with pytest.raises(StudyError, match="was another one"):
+    assert str(refused.value).splitlines()[1:-1] == [f"  {line}" for line in told]
+    with pytest.raises(StudyError, match=r"corpus: 3 texts@\w+ then, 3 texts@\w+ now"):
         study(minilm, ITEMS[1:4], folder=folder, resume=True)
+
+
+def test_without_a_folder_there_is_nothing_to_resume(minilm):
+    with pytest.raises(StudyError, match="nothing to resume"):
+        study(minilm, ITEMS[:3], resume=True)
 
 
 def test_what_a_run_was_is_written_the_same_way_by_every_process(finished):
     """Sets have no order: one that changed from process to process would make every run look like another one."""
     _, facts = read(finished[0] / STATE)
-    assert ["comma & period", [",", "."], None, None] in facts["identity"]["categories"]
+    assert facts["identity"]["categories"] == r"[CLS]=[CLS]; [SEP]=[SEP]; comma & period=\,,."
 
 
 def test_a_finished_run_that_is_resumed_computes_nothing_again(minilm, finished, monkeypatch):
@@ -118,8 +148,10 @@ def test_a_finished_run_that_is_resumed_computes_nothing_again(minilm, finished,
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_work(minilm, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StudyError, match="Nothing can be written"):
-        study(minilm, ITEMS[:3], folder=tmp_path / "file")
+    for folder in (tmp_path / "file", tmp_path / "file" / "deeper"):
+        with pytest.raises(StudyError, match=f"Nothing can be written .*: '{tmp_path / 'file'}' is a file") as refused:
+            study(minilm, ITEMS[:3], folder=folder)
+        assert "Errno" not in str(refused.value)
 
 
 def test_the_state_is_one_file(finished):

@@ -12,6 +12,7 @@ from normlens.studies.categories import CategoriesStudy
 from normlens.studies.categories import categories as result_of
 from normlens.studies.look import Look
 from normlens.studies.pairs import SIZE, Tally
+from normlens.studies.results import Constant
 from normlens.studies.state import State
 
 NAMES = ("a", "b", "other")
@@ -38,7 +39,7 @@ def counted(*looks):
     state = State()
     for look in looks:
         CategoriesStudy(state, 3).see(look)
-    return result_of(state, "self", NAMES)
+    return result_of(state, "self", NAMES, {})
 
 
 def test_queries_are_rows_and_keys_are_columns():
@@ -152,6 +153,23 @@ def test_ranks_counted_on_the_corpus_are_those_of_its_tokens(minilm):
     }  # fmt: skip
 
 
+def test_special_tokens_that_no_category_takes_are_counted_among_the_other_ones(minilm):
+    own = study(minilm, ["a b", "c"], names=["categories"], categories={"a": ["a"]}).categories["self"]
+    assert own.loose == {"[CLS]": 2, "[SEP]": 2}
+    first = study(minilm, ["a b"], names=["categories"], categories={"sink": "@first"}).categories["self"]
+    assert first.loose == {"[SEP]": 1}
+    apart = {"a": ["a"], "special": "@special"}
+    assert study(minilm, ["a b"], names=["categories"], categories=apart).categories["self"].loose == {}
+    assert study(minilm, ["a 😀"], names=["categories"]).categories["self"].loose == {}
+
+
+def test_a_head_that_gives_every_cls_one_length_has_no_correlation_and_says_so(minilm):
+    """In the first layer [CLS] is always the same token at the same position."""
+    found = study(minilm, ["a b", "c d e"], names=["correlation"]).correlation["self"]
+    assert Constant(found.names.index("[CLS]"), 0, 12, "‖f(x)‖") in found.constant
+    assert np.isnan(found.rho_heads[found.names.index("[CLS]"), 0]).all()
+
+
 def test_a_category_that_occurs_nowhere_is_empty_and_not_a_number(minilm):
     found = study(minilm, ["no stop and no pause", "nor here"])
     index = found.categories["self"].names.index("comma & period")
@@ -170,10 +188,12 @@ def test_one_item_of_one_token_is_an_honest_result(causal):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"names": ["colours"]}, "no study"),
-        ({"names": []}, "no study"),
-        ({"limit": 0}, "at least 1 item"),
-        ({"length": 1}, "at least 2 tokens"),
+        ({"names": ["colours"]}, "no study 'colours'.\n  Do: choose among dispersion, categories"),
+        ({"names": ["category"]}, "no study 'category'.\n  Did you mean 'categories'"),
+        ({"names": []}, "No study was named"),
+        ({"limit": 0}, "limit of 0 leaves nothing to look at.\n  Do: give at least 1 item"),
+        ({"length": 1}, "length of 1 .*\n.*at least 2 tokens"),
+        ({"batch_tokens": 0}, "batch of 0 .*\n.*at least 1 token"),
     ],
 )
 def test_what_cannot_be_studied_is_refused_in_words(minilm, options, words):

@@ -33,7 +33,6 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "aer",
-        help="alignment error rate of a file of word links, with intervals and a paired test",
         description="Score word links (Pharaoh: source-target from 0, one line per sentence pair) against gold.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

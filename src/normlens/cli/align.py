@@ -44,7 +44,6 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "align",
-        help="word alignments out of a translation model, or two; with gold also how good they are",
         description="Read word alignments off the cross-attention of a translation model. Links are Pharaoh pairs "
         "source-target, counted from 0, one line per sentence pair. With a model for the other direction the soft maps "
         "of both are combined before any link is cut.",
@@ -81,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     lens, reverse = _lenses(options)
     total = _count(options)
     sample, pairs = peek(islice(_pairs(options), options.limit))
-    decided = plan(lens, reverse, sample, **_chosen(options))
+    decided = plan(lens, reverse, _enough(options, sample), **_chosen(options))
     _tell(decided)
     done = _written(options.out) if options.resume and options.out else 0
     left: dict[int, str] = {}
@@ -141,6 +140,11 @@ def _lenses(options: argparse.Namespace) -> tuple[Lens, Lens | None]:
             raise InputError("--reverse-model was given without --model.\n  Do: name the model of the first direction.")
         return default_lens(options.languages), default_lens("-".join(reversed(options.languages.split("-"))))
     return load_from(options), None if options.reverse_model is None else load_from(options, options.reverse_model)
+
+
+def _enough(options: argparse.Namespace, sample: list[Pair]) -> list[Pair]:
+    """For the embedded models, a few lines are joined by the embedded sample when layers are chosen."""
+    return sample if options.model is not None else [*sample, *default_sample(options.languages).pairs]
 
 
 def _count(options: argparse.Namespace) -> int:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from normlens.cli.progress import Progress
 from normlens.corpora import Corpus, corpus, default_corpus, parse_category
 from normlens.lens import Lens
 from normlens.studies import STUDIES, Findings, study
@@ -42,7 +38,7 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--seed", type=int, default=0, metavar="N", help="for what is drawn at random (default: 0)")
     group.add_argument("--batch-tokens", type=int, default=4096, metavar="N", help="tokens run at once (default: 4096)")
-    group.add_argument("--resume", action="store_true", help="go on with a run that was interrupted")
+    group.add_argument("--resume", action="store_true", help="go on with the run in --out that was interrupted")
 
 
 def corpus_from(options: argparse.Namespace) -> Corpus:
@@ -60,8 +56,8 @@ def corpus_from(options: argparse.Namespace) -> Corpus:
 
 
 def study_from(options: argparse.Namespace, lens: Lens, *, names: Any = STUDIES, folder: Path | None) -> Findings:
-    """Run the studies these options ask for, with a bar that shows how long it takes."""
-    with progress_bar() as progress:
+    """Run the studies these options ask for, and show how far they have come."""
+    with Progress(resumed=options.resume) as progress:
         return study(
             lens,
             corpus_from(options),
@@ -76,25 +72,6 @@ def study_from(options: argparse.Namespace, lens: Lens, *, names: Any = STUDIES,
             resume=options.resume,
             progress=progress,
         )
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[int, int], None]]:
-    """A bar with rate and time left on standard error; none when that is not a terminal."""
-    bar: tqdm[Any] | None = None
-
-    def progress(items: int, total: int) -> None:
-        nonlocal bar
-        if bar is None:
-            bar = tqdm(total=total, unit="item", initial=items, disable=None, file=sys.stderr, leave=False)
-        else:
-            bar.update(items)
-
-    try:
-        yield progress
-    finally:
-        if bar is not None:
-            bar.close()
 
 
 def _column(name: str | None) -> str | int | None:

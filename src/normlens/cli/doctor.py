@@ -15,7 +15,6 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "doctor",
-        help="prove a model, block by block",
         description="Run a small padded input with and without the tap, rebuild every attention block from its parts, "
         "and say which blocks are exact and why the others are not. Exit code 0 only when all are.",
     )

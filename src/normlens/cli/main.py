@@ -1,19 +1,31 @@
 """The command line: one subcommand per question.
 
-Room: arguments in, exit code out. A user never sees a traceback for bad input.
+Room: arguments in, exit code out. A user never sees a traceback for bad input, nor for an interruption. The module of a
+command, and torch behind it, is imported when that command is asked for.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from normlens.cli import aer, align, doctor, nmt, report, reproduce, show, study
 from normlens.errors import NormlensError
 from normlens.version import __version__
 
+COMMANDS = {  # each is a module of its name here, whose register(commands) adds its parser
+    "show": "weights against norms for one text, in the terminal, as a page, as a table",
+    "report": "what attention takes from a whole corpus: figures, tables and words in one page",
+    "study": "one question asked of a corpus: dispersion, categories, correlation or frequency",
+    "align": "word alignments out of a translation model, or two; with gold also how good they are",
+    "aer": "alignment error rate of a file of word links, with intervals and a paired test",
+    "nmt": "train a translation model from parallel text, and translate with it",
+    "reproduce": "run a paper's experiments again and print its numbers beside ours",
+    "doctor": "prove a model, block by block",
+}
 EPILOG = """examples:
   normlens show                                    the embedded model on the embedded text
   normlens show "The cat sat on the mat." --html cat.html
@@ -30,6 +42,22 @@ EPILOG = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. 0: done, 1: refused with a reason, 2: misused, 130: interrupted."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        options = _parsed(arguments)
+        return options.run(options)
+    except NormlensError as error:
+        print(f"normlens: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt as stopped:
+        print("\n".join(["normlens: interrupted", *getattr(stopped, "__notes__", ())]), file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="normlens",
         description="What attention in a Transformer really moves: α against ‖α·f(x)‖, exact, for any model.",
@@ -38,20 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"normlens {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (show, report, study, align, aer, nmt, reproduce, doctor):
-        command.register(commands)
-    options = parser.parse_args(arguments)
-    try:
-        return options.run(options)
-    except NormlensError as error:
-        print(f"normlens: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("normlens: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    asked = arguments[0] if arguments else None
+    for name, what in COMMANDS.items():
+        if name == asked:
+            import_module(f"normlens.cli.{name}").register(commands)
+        else:
+            commands.add_parser(name, help=what)
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        file = next((one for one in rest if not one.startswith("-")), None)
+        hint = f"\n  A corpus is given with --corpus, as in: --corpus {shlex.quote(file)}" if file else ""
+        parser.error(f"unrecognized arguments: {shlex.join(rest)}" + (hint if hasattr(options, "corpus") else ""))
+    return options
 
 
 if __name__ == "__main__":

@@ -24,20 +24,21 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "report",
-        help="what attention takes from a whole corpus: figures, tables and words in one page",
         description="Stream a corpus through a model and write report.html, figures/ and tables/: how much ‖f(x)‖ "
         "varies, what each category of tokens draws and gives, whether α and ‖f(x)‖ cancel, and what frequency does.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the report and its files")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the report and its files; must be given")
     add_corpus(parser)
     add_model(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, misused=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
     """Study, write, say what was found."""
+    if options.out is None:  # not left to argparse, which would complain of it before a file without --corpus
+        return options.misused("the following arguments are required: --out")
     reports.check()
     findings = study_from(options, load_from(options), folder=options.out)
     page = reports.write(findings, options.out)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from normlens import reports, reproduction
-from normlens.cli.corpus import progress_bar
 from normlens.cli.options import add_model, load_from
+from normlens.cli.progress import Progress
 from normlens.models import LoadError
 from normlens.reproduction.data import FILE
 
@@ -33,7 +33,6 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "reproduce",
-        help="run a paper's experiments again and print its numbers beside ours",
         description="Run the experiments of Kobayashi et al. (2020) on BERT as the paper did, and print paper against "
         "measured, cell by cell. The checksums of the data say whether it is the paper's. Cells that differ are a "
         "measurement, not a failure: the exit code is 0.",
@@ -73,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         lens = load_from(options)
     except LoadError as error:
         raise LoadError(f"{error}\n{WEIGHTS}") from error
-    with progress_bar() as progress:
+    with Progress(resumed=options.resume) as progress:
         findings, comparison = reproduction.reproduce(
             lens,
             data,

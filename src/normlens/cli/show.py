@@ -13,14 +13,13 @@ from typing import Any
 from normlens import views
 from normlens.cli.options import add_model, load_from
 from normlens.lens import Trace
-from normlens.models import default_text
+from normlens.models import InputError, default_text
 
 
 def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "show",
-        help="weights against norms for one text, in the terminal, as a page, as a table",
         description="Trace one text and show, token by token, how much weight it draws and how much it really gives.",
     )
     parser.add_argument("text", nargs="?", help="the text; '-' reads it from standard input; without it, a sample")
@@ -44,6 +43,11 @@ def run(options: argparse.Namespace) -> int:
     text = sys.stdin.read() if options.text == "-" else options.text or default_text()
     lens = load_from(options)
     if options.target is not None:
+        if not lens.subject.is_seq2seq:
+            raise InputError(
+                f"--target is for sequence-to-sequence models; '{lens.subject.name}' has one side.\n"
+                "  Do: leave it out; a second text of the same side is given with --pair."
+            )
         trace = lens.trace(source=text, target=options.target, truncate=options.truncate)
     else:
         trace = lens.trace((text, options.pair) if options.pair else text, truncate=options.truncate)

@@ -25,7 +25,6 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "study",
-        help="one question asked of a corpus: dispersion, categories, correlation or frequency",
         description="Run one study and print what it found; with --out also write its figures and tables.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

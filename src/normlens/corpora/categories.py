@@ -55,6 +55,12 @@ class Category:
                 "  Do: put a backslash before a sign that is meant literally: . * + ? ( ) [ ] { } | ^ $"
             ) from error
 
+    def __str__(self) -> str:
+        """As it is written on the command line; sets in one order, so that every process writes the same."""
+        tokens = ",".join(re.sub(r"([\\,/@])", r"\\\1", token) for token in sorted(self.tokens))
+        parts = (tokens, self.pattern and f"/{self.pattern}/", self.place and f"@{self.place}")
+        return f"{self.name}=" + " or ".join(part for part in parts if part)
+
     def claims(self, token: str, position: int, special: bool) -> bool:
         """Whether this token, at this position, belongs here."""
         text = bare(token)

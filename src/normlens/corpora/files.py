@@ -40,7 +40,8 @@ def opened(path: Path) -> Iterator[BufferedIOBase]:
         raise CorpusError(f"There is no file '{path}'.\n  Do: check the path.") from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise CorpusError(
-            f"'{path}' cannot be read.\n  Got: {str(error) or type(error).__name__}\n"
+            f"'{path}' cannot be read.\n"
+            f"  Got: {getattr(error, 'strerror', None) or str(error) or type(error).__name__}\n"
             "  Usual causes: a download that was cut short, a name that promises another format (.gz, .xz, .bz2),\n"
             "  or a file that you may not read.\n  Do: fetch it again, or check it with the tool that made it."
         ) from error
@@ -96,7 +97,8 @@ def _binary(name: str) -> str:
     return (
         f"'{name}' seems binary: its first bytes are not text.\n"
         "  Usual causes: an archive, a picture, or a document of a word processor.\n"
-        "  Do: save it as plain text, .jsonl or .csv; text in UTF-16 needs encoding='utf-16'."
+        "  Do: save it as plain text, .jsonl or .csv; of text in UTF-16 name the encoding: --encoding utf-16,\n"
+        "  encoding='utf-16' in Python."
     )
 
 
@@ -107,5 +109,6 @@ def _undecodable(name: str, encoding: str, error: UnicodeDecodeError, read: int,
         f"{name}:{line}: not text in {encoding}.\n"
         f"  Got: byte 0x{error.object[error.start]:02x} at byte offset {offset} ({error.reason}).\n"
         "  Usual cause: the file is in another encoding.\n"
-        "  Do: name it: encoding='latin-1' for Western European, 'cp1252' for Windows, 'utf-16'."
+        "  Do: name it: --encoding latin-1 for Western European, cp1252 for Windows, utf-16; in Python\n"
+        "  encoding='latin-1'."
     )

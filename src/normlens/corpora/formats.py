@@ -39,7 +39,8 @@ def record(value: Any, where: str, layout: Layout) -> Item:
         value = _fields(value, where, layout)
     elif layout.column is not None:
         raise CorpusError(
-            f"{where}: no field '{layout.column}', for it has no fields: {value!r:.60}.\n  Do: leave out column=."
+            f"{where}: no field '{layout.column}', for it has no fields: {value!r:.60}.\n"
+            "  Do: leave out --column, in Python column=."
         )
     texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else ()
     if len(texts) not in (1, 2) or not all(isinstance(text, str) for text in texts):
@@ -67,7 +68,8 @@ def _fields(value: Mapping[Any, Any], where: str, layout: Layout) -> Any:
         if name is not None and name not in value:
             raise CorpusError(
                 f"{where}: no field '{name}'.\n  It has: {', '.join(map(str, value)) or 'nothing'}.\n"
-                "  Do: name the field that holds the text: column=..., and pair_column=... for a second one."
+                "  Do: name the field that holds the text: --column (column= in Python), and that of a second one:\n"
+                "  --pair-column (pair_column=)."
             )
     first = value[column]
     if pair is None:
@@ -112,7 +114,8 @@ def _plain(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
     if layout.column is not None or layout.pair_column is not None:
         raise CorpusError(
             f"'{name}' is read as plain text, which has no columns.\n"
-            "  Do: leave out column= and pair_column=; or name the file .csv, .tsv or .jsonl if it is one."
+            "  Do: leave out --column and --pair-column (column=, pair_column= in Python); or name the file .csv,\n"
+            "  .tsv or .jsonl if it is one."
         )
     if layout.split == "line":
         yield from (Item((line,), None, f"{name}:{n}") for n, line in enumerate(text, start=1) if line.strip())

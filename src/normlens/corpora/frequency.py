@@ -19,6 +19,8 @@ from normlens.corpora.files import lines, opened
 from normlens.corpora.item import CorpusError
 
 BYTE = re.compile("<0x[0-9A-F]{2}>")  # how sentencepiece writes a byte it has no piece for
+# entries that were left free and stand for no text: [unused7], <unused7>, <|reserved_special_token_7|>, madeupword0007
+FREE = re.compile(r"[\[<]\|?(unused|reserved)\w*\|?[\]>]|madeupword\d+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,9 +74,9 @@ def from_counts(counts: Int[np.ndarray, " vocabulary"], source: str = "own count
 def from_vocabulary(tokenizer: Any) -> FrequencyRanks:
     """The 2020 paper's rule: the order of the vocabulary is the rank.
 
-    Comma, period, [SEP] and [CLS] come first, in this order; other special tokens and single characters are excluded.
-    A tokenizer that has both "," and "Ġ," ranks them alike; one without [SEP] and [CLS] has its end and its beginning
-    of a text there.
+    Comma, period, [SEP] and [CLS] come first, in this order; other special tokens, entries left free such as [unused7]
+    and single characters are excluded, so that the next rank is that of the first word. A tokenizer that has both ","
+    and "Ġ," ranks them alike; one without [SEP] and [CLS] has its end and its beginning of a text there.
     """
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
     if not hasattr(tokenizer, "get_vocab"):
@@ -87,7 +89,7 @@ def from_vocabulary(tokenizer: Any) -> FrequencyRanks:
     special = set(tokenizer.all_special_ids)
     special |= {n for n, added in getattr(tokenizer, "added_tokens_decoder", {}).items() if added.special}
     places = {number: place for place, numbers in enumerate(top, start=1) for number in numbers}
-    kept = [n for n, token in vocabulary if n not in places and n not in special and not _is_character(token)]
+    kept = [n for n, token in vocabulary if n not in places and n not in special and not _is_no_word(token)]
     places |= {number: place for place, number in enumerate(kept, start=len(top) + 1)}
     size = vocabulary[-1][0] + 1
     ranks = np.full(size, len(top) + len(kept) + 1, dtype=np.int64)
@@ -104,8 +106,9 @@ def _top(tokenizer: Any, vocabulary: list[tuple[int, str]]) -> list[set[int]]:
     return [numbers for index, numbers in enumerate(top) if numbers and numbers not in top[:index]]
 
 
-def _is_character(token: str) -> bool:
-    return len(bare(token)) == 1 or BYTE.fullmatch(token) is not None
+def _is_no_word(token: str) -> bool:
+    """A single character, a byte, or an entry that was left free."""
+    return len(bare(token)) == 1 or any(pattern.fullmatch(token) for pattern in (BYTE, FREE))
 
 
 def _ranked(line: str, where: str) -> tuple[int, int]:

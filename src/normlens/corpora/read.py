@@ -33,7 +33,8 @@ class Corpus:
             yield item
         if item is None:
             raise CorpusError(
-                f"There is no text in {self.name}.\n  Usual cause: an empty file, or blank lines alone.\n"
+                f"There is no text in the corpus ({self.name}).\n"
+                "  Usual cause: an empty file or list, or blank lines alone.\n"
                 "  Do: give at least one text (two for pairs)."
             )
 
@@ -115,4 +116,6 @@ def _check(split: str, encoding: str) -> None:
 def _count(source: Any) -> str:
     if not isinstance(source, Sized):
         return "a stream of texts"
+    if not len(source):
+        return "an empty list"
     return f"{len(source)} text{'' if len(source) == 1 else 's'}"

@@ -59,7 +59,7 @@ def _check_exists(path: Path) -> None:
     raise CorpusError(
         f"There is no file or folder '{str(path)[:300]}'.\n"
         "  Usual causes: a misspelt path, another working directory, or a text where a path is expected.\n"
-        "  Do: check the path; give a text itself in a list: ['...']."
+        "  Do: check the path; write a text itself to a file, or in Python give it in a list: ['...']."
     )
 
 
@@ -105,7 +105,7 @@ def _with_text(given: Iterator[Item], name: str, layout: Layout, note: Note) -> 
         elif len(item.texts) != 1:
             raise CorpusError(
                 f"{item.where}: already {'a pair' if item.texts else 'tokens'}, so pairs cannot be made of it.\n"
-                "  Do: leave out pairs=True."
+                "  Do: leave out --pairs, in Python pairs=True."
             )
         elif first is None:
             first = item

@@ -73,6 +73,6 @@ def _column(column: str | int, names: list[str], name: str) -> int:
     raise CorpusError(
         f"'{name}' has no column '{column}'.\n"
         f"  It has: {', '.join(f'{i}: {cell!r:.30}' for i, cell in enumerate(names)) or 'nothing'}.\n"
-        "  Do: name the column of the text: column=..., by its name, or by its number when there are no names;\n"
-        "  and pair_column=... for a second text."
+        "  Do: name the column of the text: --column (column= in Python), by its name, or by its number when there\n"
+        "  are no names; and that of a second text: --pair-column (pair_column=)."
     )

@@ -24,7 +24,8 @@ def generate(subject: Subject, prompt: Any, **options: Any) -> list[list[int]]:
         raise InputError(
             f"'{subject.name}' ({type(model).__name__}) does not generate text.\n"
             "  Usual cause: a model without its language-model head.\n"
-            "  Do: load the ...ForCausalLM or ...ForConditionalGeneration class; or give target= yourself."
+            "  Do: load the ...ForCausalLM or ...ForConditionalGeneration class; or give the target\n"
+            "  yourself: --target, target= in Python."
         )
     encoded = encode(subject, prompt)
     written = []

@@ -98,7 +98,8 @@ def tokenized(
     if subject.tokenizer is None:
         raise InputError(
             "Text was given, but this model was loaded without a tokenizer.\n"
-            "  Do: normlens.load(model, tokenizer); or give token ids or a dict of model inputs."
+            "  Do: give a folder that holds the tokenizer too; in Python normlens.load(model, tokenizer), token ids,\n"
+            "  or a dict of model inputs."
         )
     tokenizer = getattr(subject.tokenizer, "tokenizer", subject.tokenizer)
     words = {"text_target" if as_target else "text": [t if isinstance(t, str) else t[0] for t in texts]}

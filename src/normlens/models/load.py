@@ -179,12 +179,13 @@ def _explained(source: str | Path, error: Exception) -> str:
         return (
             f"No model could be loaded from the folder '{source}'.\n  Got: {first}\n  It holds: {has}\n"
             "  Usual causes: no config.json or no *.safetensors in it, or the weights are in another format.\n"
-            "  Do: point at the folder that save_pretrained() wrote; for .bin weights you trust, weights='any'."
+            "  Do: point at the folder that save_pretrained() wrote; for .bin weights you trust, --any-weights\n"
+            "  (weights='any' in Python)."
         )
     return (
         f"'{source}' could not be loaded: it is no local folder, and the Hugging Face hub did not give it.\n"
         f"  Got: {first}\n"
         "  Usual causes: a misspelt name, no connection to the hub, or a private model without a token.\n"
-        "  Do: check the name; or work offline: normlens.load() for the embedded model, a folder written by\n"
-        "  save_pretrained(), or normlens.load(model, tokenizer) with objects you already have."
+        "  Do: check the name; or work offline: no name at all for the embedded model, a folder written by\n"
+        "  save_pretrained(), or in Python normlens.load(model, tokenizer) with objects you already have."
     )

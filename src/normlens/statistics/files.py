@@ -40,12 +40,15 @@ def write(path: Path, statistics: Mapping[str, Statistic], facts: Mapping[str, A
         arrays |= {f"{name}:{k}": _narrow(v) for k, v in parts.items() if isinstance(v, np.ndarray)}
     beside = path.with_name(path.name + ".new")
     try:
+        beside.touch()
+        mode = beside.stat().st_mode  # as every new file has it; safetensors would keep the file to its owner
         save_file(arrays, beside, {"run": json.dumps({"statistics": plain, "facts": facts})})
+        beside.chmod(mode)
         os.replace(beside, path)
     except (OSError, SafetensorError) as error:
         beside.unlink(missing_ok=True)
         raise StateError(
-            f"The state of the run could not be written to {path}: {error}.\n"
+            f"The state of the run could not be written to {path}: {getattr(error, 'strerror', None) or error}.\n"
             "  Usual causes: the disk is full, or the folder may not be written to.\n"
             "  Do: make room and run again with --resume; what was saved before is still there."
         ) from error
@@ -64,7 +67,7 @@ def read(path: Path) -> tuple[dict[str, Statistic], dict[str, Any]]:
                 arrays[name][part] = one.astype(np.int64) if one.dtype == np.int32 else one
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise StateError(
-            f"{path} does not hold the state of a run of this version: {error}.\n"
+            f"{path} does not hold the state of a run of this version: {getattr(error, 'strerror', None) or error}.\n"
             "  Do: give another folder, or remove that file to start again."
         ) from error
     return {

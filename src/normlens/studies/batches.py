@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from normlens.corpora import Categories, Corpus, Item
 from normlens.lens.generation import generate
@@ -26,6 +26,7 @@ class Group:
 
     ids: Int[np.ndarray, "batch token"]
     categories: Int[np.ndarray, "batch token"]
+    special: Bool[np.ndarray, "batch token"]  # [CLS], [SEP] and the like, which no text holds
     lengths: Int[np.ndarray, " batch"]
 
 
@@ -122,7 +123,8 @@ def _from_tokens(subject: Subject, items: list[Item], limit: int) -> dict[str, t
 def _group(sides: Sequence[Side], categories: Categories) -> Group:
     lengths = np.array([len(side.ids) for side in sides])
     ids = np.zeros((len(sides), int(lengths.max())), np.int64)
-    kinds = np.full(ids.shape, -1, np.int8)
+    kinds, special = np.full(ids.shape, -1, np.int8), np.zeros(ids.shape, bool)
     for index, side in enumerate(sides):
-        ids[index, : len(side.ids)], kinds[index, : len(side.ids)] = side.ids, categories.of(side)
-    return Group(ids, kinds, lengths)
+        real = index, slice(len(side.ids))
+        ids[real], kinds[real], special[real] = side.ids, categories.of(side), side.special
+    return Group(ids, kinds, special, lengths)

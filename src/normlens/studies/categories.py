@@ -39,8 +39,8 @@ class CategoriesStudy(Study):
         self.state.add(f"{prefix}/tokens", Moments.of(tokens.astype(np.float64)))
 
 
-def categories(state: State, kind: str, names: tuple[str, ...]) -> Categories:
-    """What was counted, as a result."""
+def categories(state: State, kind: str, names: tuple[str, ...], loose: dict[str, int]) -> Categories:
+    """What was counted, as a result; `loose` are the special tokens among "other"."""
     layers, weights = by_layer(state, f"categories/{kind}", "weights")
     _, norms = by_layer(state, f"categories/{kind}", "norms")
     _, transformed = by_layer(state, f"categories/{kind}", "transformed")
@@ -56,4 +56,5 @@ def categories(state: State, kind: str, names: tuple[str, ...]) -> Categories:
         weights=padded([m.mean for m in weights]).swapaxes(0, 1),
         norms=padded([m.mean for m in norms]).swapaxes(0, 1),
         transformed=padded(there).swapaxes(0, 1),
+        loose=loose,
     )

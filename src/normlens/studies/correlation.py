@@ -5,13 +5,15 @@ Room: studies. Pooled: every pair (layer, head, sequence, query, key) whose key 
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import torch
 
 from normlens.statistics import Ranks, Sample, pooled
 from normlens.studies.look import Look
 from normlens.studies.pairs import Tally
-from normlens.studies.results import Correlation
+from normlens.studies.results import Constant, Correlation
 from normlens.studies.seeing import Study
 from normlens.studies.state import State, ranks_in
 
@@ -71,13 +73,15 @@ def correlation(state: State, kind: str, names: tuple[str, ...]) -> Correlation:
     layers = tuple(sorted({layer for layer, _, _ in tables}))
     heads = 1 + max(head for _, head, _ in tables)
     rho_heads = np.full((len(names), len(layers), heads), np.nan)
-    constant = blurred = 0
-    for (layer, head, category), table in tables.items():
+    constant: Counter[tuple[int, int, str]] = Counter()
+    blurred = 0
+    for (layer, head, category), table in sorted(tables.items(), key=lambda one: one[0]):
         alone = pooled([table])
-        if _constant(table):
-            constant += 1
-        else:
+        side = _constant(table)
+        if side is None:
             rho_heads[category, layers.index(layer), head] = alone.rho
+        elif table.pairs:
+            constant[category, layer, side] += 1
         blurred += alone.blur > BLURRED
     together = [
         pooled([table for (_, _, c), table in tables.items() if c == category]) for category in range(len(names))
@@ -85,8 +89,6 @@ def correlation(state: State, kind: str, names: tuple[str, ...]) -> Correlation:
     drawn = [state.sample(f"sample/{kind}/{category}") for category in range(len(names))]
     rows = [np.zeros((0, 2)) if sample is None else sample.rows for sample in drawn]
     notes = []
-    if constant:
-        notes.append(f"ρ of {constant} heads is not defined: ‖f(x)‖ is the same for every token of the category.")
     if blurred:
         notes.append(f"ρ of {blurred} heads is approximate: the numbers are too unevenly spread for 5e-4.")
     coarse = [name for name, one in zip(names, together, strict=True) if one.blur > BLURRED]
@@ -103,6 +105,7 @@ def correlation(state: State, kind: str, names: tuple[str, ...]) -> Correlation:
         sample_category=np.repeat(np.arange(len(names)), [len(part) for part in rows]),
         sample_weight=np.concatenate(rows)[:, 0],
         sample_norm=np.concatenate(rows)[:, 1],
+        constant=tuple(Constant(c, layer, heads, side) for (c, layer, side), heads in sorted(constant.items())),
         notes=tuple(notes),
     )
 
@@ -113,6 +116,9 @@ def _tables(state: State, prefix: str) -> dict[tuple[int, int], Ranks]:
     return {(head, c): table for (number, head, c), table in ranks_in(state, kind).items() if number == int(layer)}
 
 
-def _constant(table: Ranks) -> bool:
+def _constant(table: Ranks) -> str | None:
+    """Which side of the pairs does not vary, so that no rank can tell them apart."""
     norms = table.x_values
-    return not len(norms) or bool(norms[-1] - norms[0] <= CONSTANT * norms[-1])
+    if not len(norms) or norms[-1] - norms[0] <= CONSTANT * norms[-1]:
+        return "‖f(x)‖"
+    return "α" if len(table.y_values) < 2 else None

@@ -1,7 +1,8 @@
 """Do frequent words get less weight, or shorter vectors? Figure 6 of the 2020 paper.
 
 Room: studies. For each occurrence of a token ‖f(x)‖ is its mean over all heads of all layers, and α its mean over the
-same heads and over the queries that can see it.
+same heads and over the queries that can see it. ρ is taken with and without special tokens, which are few, draw much,
+and of which some rules rank all first.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class FrequencyStudy(Study):
         for kind, (heads, norms, weights) in self.sums.items():
             group = batch.groups[SIDES[kind][1]]  # the tokens that are looked at
             real = group.categories >= 0
-            columns = group.ids[real], weights[real] / heads, norms[real] / heads, group.categories[real]
-            self.waiting.setdefault(kind, []).append(np.stack(columns, axis=1))
+            columns = group.ids, weights / heads, norms / heads, group.categories, group.special
+            self.waiting.setdefault(kind, []).append(np.stack([column[real] for column in columns], axis=1))
         self.sums, self.number = {}, batch.number
 
     def shard(self) -> None:
@@ -55,15 +56,17 @@ class FrequencyStudy(Study):
         self.waiting = {}
 
     def _count(self, kind: str, rows: Float[np.ndarray, "token column"]) -> None:
-        ids, weight, norm, category = rows.T
+        ids, weight, norm, category, special = rows.T
         ids, size = ids.astype(np.int64), len(self.ranks.ranks)
         self.state.add(f"types/{kind}/norm", Moments.grouped(norm, ids, size))
         self.state.add(f"types/{kind}/weight", Moments.grouped(weight, ids, size))
         kept = ~self.ranks.excluded[ids]
         rank = self.ranks.ranks[ids][kept].astype(np.float64)
-        self.state.add(f"frequency/{kind}/norm", Ranks.of(rank, norm[kept], size=SIZE))
-        self.state.add(f"frequency/{kind}/weight", Ranks.of(rank, weight[kept], size=SIZE))
-        points = np.stack([rank, weight[kept], norm[kept], category[kept]], axis=1)
+        plain = special[kept] == 0
+        for name, values in (("norm", norm[kept]), ("weight", weight[kept])):
+            self.state.add(f"frequency/{kind}/{name}", Ranks.of(rank, values, size=SIZE))
+            self.state.add(f"frequency/{kind}/{name}/plain", Ranks.of(rank[plain], values[plain], size=SIZE))
+        points = np.stack([rank, weight[kept], norm[kept], category[kept], special[kept]], axis=1)
         random = np.random.default_rng([self.seed, self.number])
         self.state.add(f"points/{kind}", Sample.of(points, size=DRAWN, random=random))
 
@@ -73,12 +76,13 @@ def frequency(
 ) -> Frequency:
     """What was counted, as a result."""
     norm, weight = state.ranks(f"frequency/{kind}/norm"), state.ranks(f"frequency/{kind}/weight")
+    plain_norm, plain_weight = (state.ranks(f"frequency/{kind}/{name}/plain") for name in ("norm", "weight"))
     types, type_weights = state.moments(f"types/{kind}/norm"), state.moments(f"types/{kind}/weight")
     points = state.sample(f"points/{kind}")
     found = np.flatnonzero((types.count > 0) & ~ranks.excluded)
     found = found[np.lexsort((found, ranks.ranks[found]))]
     rank = ranks.ranks[found]
-    rows = np.zeros((0, 4)) if points is None else points.rows
+    rows = np.zeros((0, 5)) if points is None else points.rows
     return Frequency(
         kind=kind,
         source=ranks.source,
@@ -87,6 +91,9 @@ def frequency(
         excluded=int(types.count.sum()) - norm.pairs,
         rho_weight=weight.rho,
         rho_norm=norm.rho,
+        plain=plain_norm.pairs,
+        rho_weight_plain=plain_weight.rho,
+        rho_norm_plain=plain_norm.rho,
         types=len(found),
         rho_weight_types=_exact(rank, type_weights.mean[found]),
         rho_norm_types=_exact(rank, types.mean[found]),
@@ -94,12 +101,21 @@ def frequency(
         point_weight=rows[:, 1],
         point_norm=rows[:, 2],
         point_category=rows[:, 3].astype(np.int64),
-        type_token=_spelled(tokenizer, found),
+        point_special=rows[:, 4] > 0,
+        type_token=spelled(tokenizer, found.tolist()),
         type_rank=rank,
         type_count=types.count[found],
         type_weight=type_weights.mean[found],
         type_norm=types.mean[found],
     )
+
+
+def spelled(tokenizer: Any | None, ids: list[int]) -> tuple[str, ...]:
+    """Token ids as the tokenizer writes them; without one they stand for themselves."""
+    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+    if tokenizer is None or not hasattr(tokenizer, "convert_ids_to_tokens"):
+        return tuple(str(i) for i in ids)
+    return tuple(str(token) for token in tokenizer.convert_ids_to_tokens(ids))
 
 
 def _exact(x: np.ndarray, y: np.ndarray) -> float:
@@ -113,10 +129,3 @@ def _exact(x: np.ndarray, y: np.ndarray) -> float:
 def _average_ranks(values: np.ndarray) -> np.ndarray:
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(count) - (count - 1) / 2)[place]
-
-
-def _spelled(tokenizer: Any | None, ids: np.ndarray) -> tuple[str, ...]:
-    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-    if tokenizer is None or not hasattr(tokenizer, "convert_ids_to_tokens"):
-        return tuple(str(i) for i in ids)
-    return tuple(str(token) for token in tokenizer.convert_ids_to_tokens(ids.tolist()))

@@ -13,13 +13,15 @@ from normlens.corpora import Categories, Category, Corpus, FrequencyRanks
 from normlens.corpora import corpus as as_corpus
 from normlens.lens import Lens, singular_values
 from normlens.lens.doctor import NoProbe
+from normlens.lens.lens import SIDES
 from normlens.studies import results
 from normlens.studies.categories import categories as categories_result
 from normlens.studies.correlation import correlation as correlation_result
 from normlens.studies.dispersion import dispersion as dispersion_result
 from normlens.studies.frequency import frequency as frequency_result
+from normlens.studies.frequency import spelled
 from normlens.studies.run import Run
-from normlens.studies.setting import STUDIES, Setting, setting
+from normlens.studies.setting import STUDIES, Setting, StudyError, setting
 
 STATE = "run.safetensors"
 
@@ -44,6 +46,8 @@ def study(
     `categories` maps names to tokens or patterns; `ranks` is a file of frequency ranks, "vocabulary", or "corpus" to
     count them here. With a `folder` the run is saved as it goes, and `resume` continues it.
     """
+    if resume and folder is None:
+        raise StudyError("There is nothing to resume without the folder of the run.\n  Do: give it: --out, or out=.")
     one = setting(
         lens,
         corpus if isinstance(corpus, Corpus) else as_corpus(corpus),
@@ -56,8 +60,12 @@ def study(
         batch_tokens=batch_tokens,
     )
     run = Run(one, None if folder is None else Path(folder) / STATE, resume=resume)
-    run.go((lambda items: None) if progress is None else (lambda items: progress(items, one.items)))
-    return findings(one, run)
+    try:
+        run.go((lambda items: None) if progress is None else (lambda items: progress(items, one.items)))
+        return findings(one, run)
+    except KeyboardInterrupt as stopped:
+        stopped.add_note(run.left())
+        raise
 
 
 def findings(setting: Setting, run: Run) -> results.Findings:
@@ -86,7 +94,7 @@ def findings(setting: Setting, run: Run) -> results.Findings:
         notes=tuple(notes),
         signature=setting.signature,
         dispersion={k: dispersion_result(state, k, singular, reasons) for k in state.kinds("dispersion")},
-        categories={k: categories_result(state, k, names) for k in state.kinds("categories")},
+        categories={k: categories_result(state, k, names, _loose(run, k)) for k in state.kinds("categories")},
         correlation={k: correlation_result(state, k, names) for k in state.kinds("correlation")},
         frequency={
             k: frequency_result(state, k, names, setting.ranks, tokenizer)
@@ -94,3 +102,10 @@ def findings(setting: Setting, run: Run) -> results.Findings:
             if setting.ranks
         },
     )
+
+
+def _loose(run: Run, kind: Any) -> dict[str, int]:
+    """The special tokens among the "other" tokens that attention of this kind looks at, by name."""
+    found = run.facts["loose"].get(SIDES[kind][1], {})
+    names = spelled(run.setting.lens.subject.tokenizer, [int(token) for token in found])
+    return dict(zip(names, found.values(), strict=True))

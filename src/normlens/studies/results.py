@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from normlens.signature import Signature
 
@@ -57,6 +57,7 @@ class Categories:
     weights: Float[np.ndarray, "category layer head"]  # Σ over its tokens of α; mean over queries, then sequences
     norms: Float[np.ndarray, "category layer head"]  # the same of ‖αf‖
     transformed: Float[np.ndarray, "category layer head"]  # mean ‖f‖ of its tokens, per sequence, then over sequences
+    loose: dict[str, int]  # special tokens that no category but "other" took, and how many of each
 
     @property
     def weights_by_layer(self) -> Float[np.ndarray, "category layer"]:
@@ -67,6 +68,16 @@ class Categories:
     def norms_by_layer(self) -> Float[np.ndarray, "category layer"]:
         """Figure 3b: mean over heads."""
         return np.nanmean(self.norms, axis=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Heads of one layer whose ρ is not defined for a category, since one side is the same in all its pairs."""
+
+    category: int
+    layer: int  # its number
+    heads: int
+    side: str  # "‖f(x)‖" or "α"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,7 @@ class Correlation:
     sample_category: Int[np.ndarray, " point"]
     sample_weight: Float[np.ndarray, " point"]  # α
     sample_norm: Float[np.ndarray, " point"]  # ‖f‖
+    constant: tuple[Constant, ...]  # why ρ of some heads is NaN though they have pairs
     notes: tuple[str, ...]
 
 
@@ -99,6 +111,9 @@ class Frequency:
         float  # Spearman(rank, α) over occurrences; α: mean over heads, layers and the queries that see the token
     )
     rho_norm: float  # Spearman(rank, ‖f‖)
+    plain: int  # occurrences that are no special tokens
+    rho_weight_plain: float  # over those alone
+    rho_norm_plain: float
     types: int
     rho_weight_types: float  # the same with one point per type
     rho_norm_types: float
@@ -106,6 +121,7 @@ class Frequency:
     point_weight: Float[np.ndarray, " point"]
     point_norm: Float[np.ndarray, " point"]
     point_category: Int[np.ndarray, " point"]
+    point_special: Bool[np.ndarray, " point"]
     type_token: tuple[str, ...]  # one entry per type, most frequent first
     type_rank: Int[np.ndarray, " type"]
     type_count: Int[np.ndarray, " type"]

@@ -11,16 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from normlens import statistics
 from normlens.lens import Block
-from normlens.studies.batches import Batch, batches, shards
+from normlens.studies.batches import Batch, Group, batches, shards
 from normlens.studies.categories import CategoriesStudy
 from normlens.studies.correlation import CorrelationStudy
 from normlens.studies.dispersion import DispersionStudy
 from normlens.studies.frequency import FrequencyStudy
 from normlens.studies.look import look
+from normlens.studies.saved import begun, left
 from normlens.studies.seeing import Study
-from normlens.studies.setting import Setting, StudyError
+from normlens.studies.setting import Setting
 from normlens.studies.state import State
 
 SHARD = 64  # items between two points at which a run can be continued
@@ -39,10 +42,13 @@ class Run:
             "squares": 0,
             "error": 0.0,
             "causal": [],
+            "loose": {},
             "finished": False,
         }
-        if file is not None:
-            self._begin(file, resume)
+        if file is not None and (before := begun(file, setting.identity, resume=resume)) is not None:
+            self.state.update(before[0])
+            self.facts = before[1]
+        self.saved: int = self.facts["items"]  # what an interruption leaves
         self.studies = self._studies()
 
     def go(self, progress: Callable[[int], None] = lambda items: None) -> None:
@@ -88,9 +94,17 @@ class Run:
         )
         for study in self.studies:
             study.finish(batch, output)
-        for group in batch.groups.values():
+        for side, group in batch.groups.items():
             self.facts["tokens"] += int(group.lengths.sum())
             self.facts["squares"] += int((group.lengths**2).sum())
+            self._count_loose(side, group)
+
+    def _count_loose(self, side: str, group: Group) -> None:
+        """Special tokens that fell into "other", by id: a reader of that category must know of them."""
+        loose = group.ids[group.special & (group.categories == len(self.setting.categories.listed))]
+        known = self.facts["loose"].setdefault(side, {})
+        for token, count in zip(*np.unique(loose, return_counts=True), strict=True):
+            known[str(token)] = known.get(str(token), 0) + int(count)
 
     def _studies(self) -> list[Study]:
         setting, state = self.setting, self.state
@@ -110,36 +124,11 @@ class Run:
             study.settle()
         return self.state
 
+    def left(self) -> str:
+        """What an interruption leaves, and how to go on."""
+        return left(self.file, self.saved, self.setting.items)
+
     def _save(self) -> None:
         if self.file is not None:
             statistics.write(self.file, self.settled(), {**self.facts, "identity": self.setting.identity})
-
-    def _begin(self, file: Path, resume: bool) -> None:
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.with_name(file.name + ".new").touch()
-            file.with_name(file.name + ".new").unlink()
-        except OSError as error:
-            raise StudyError(
-                f"Nothing can be written to {file.parent}: {error}.\n"
-                "  Usual causes: no permission, a full disk, or a file of that name.\n  Do: give another folder."
-            ) from error
-        if not file.exists():
-            return
-        state, facts = statistics.read(file)
-        if resume:
-            then, now = facts.get("identity", {}), self.setting.identity
-            differs = [name for name, value in now.items() if then.get(name) != value]
-            if differs:
-                raise StudyError(
-                    f"The run in {file.parent} was another one: its {differs[0]} differs.\n"
-                    f"  Then: {then.get(differs[0])}\n  Now:  {now[differs[0]]}\n"
-                    "  Do: ask for the same as before, or give another folder."
-                )
-            self.state.update(state)
-            self.facts = {k: v for k, v in facts.items() if k != "identity"}
-        elif not facts.get("finished"):
-            raise StudyError(
-                f"{file.parent} holds a run that was interrupted after {facts.get('items')} items.\n"
-                "  Do: --resume (resume=True) to go on with it, or give another folder to start a new one."
-            )
+            self.saved = self.facts["items"]

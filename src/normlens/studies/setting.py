@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -57,13 +58,13 @@ class Setting:
         return self.lens.signature.adding(**facts)
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """What must be the same for a run to be continued."""
+    def identity(self) -> dict[str, str]:
+        """What must be the same for a run to be continued, in words."""
         return {
-            "signature": str(self.signature),
-            "studies": list(self.studies),
-            "categories": [[c.name, sorted(c.tokens), c.pattern, c.place] for c in self.categories.listed],
-            "batch": self.batch_tokens,
+            **dict(self.signature.facts),
+            "studies": ", ".join(self.studies),
+            "categories": "; ".join(str(category) for category in self.categories.listed),
+            "batch_tokens": str(self.batch_tokens),
         }
 
 
@@ -80,18 +81,11 @@ def setting(
     batch_tokens: int,
 ) -> Setting:
     """Look through the corpus once and settle every choice."""
-    unknown = [name for name in studies if name not in STUDIES]
-    if unknown or not studies:
-        raise StudyError(f"There is no study {unknown or 'given'}; there are {', '.join(STUDIES)}.")
-    if length < 2 or batch_tokens < 1 or (limit is not None and limit < 1):
-        raise StudyError(
-            f"length={length}, limit={limit} and batch_tokens={batch_tokens} leave nothing to look at.\n"
-            "  Do: a length of at least 2 tokens, and at least 1 item."
-        )
+    _check(studies, length, limit, batch_tokens)
     if lens.subject.tokenizer is None:
         raise StudyError(
             f"'{lens.subject.name}' was loaded without a tokenizer, so texts cannot be given to it.\n"
-            "  Do: normlens.load(model, tokenizer)."
+            "  Do: give a model whose folder holds its tokenizer; in Python, normlens.load(model, tokenizer)."
         )
     found = survey(corpus, limit)
     limit_of_model = longest(lens.subject)
@@ -109,6 +103,23 @@ def setting(
         seed=seed,
         batch_tokens=batch_tokens,
     )
+
+
+def _check(studies: Sequence[str], length: int, limit: int | None, batch_tokens: int) -> None:
+    unknown = next((name for name in studies if name not in STUDIES), None)
+    if unknown is not None:
+        near = get_close_matches(str(unknown), STUDIES, n=1)
+        meant = f"\n  Did you mean '{near[0]}'?" if near else ""
+        raise StudyError(f"There is no study '{unknown}'.{meant}\n  Do: choose among {', '.join(STUDIES)}.")
+    if not studies:
+        raise StudyError(f"No study was named.\n  Do: choose among {', '.join(STUDIES)}.")
+    for name, got, least, unit in (
+        ("length", length, 2, "tokens"),
+        ("limit", limit, 1, "item"),
+        ("batch", batch_tokens, 1, "token"),
+    ):
+        if got is not None and got < least:
+            raise StudyError(f"A {name} of {got} leaves nothing to look at.\n  Do: give at least {least} {unit}.")
 
 
 def _ranks(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from normlens.reports.numbers import correlation as rho_said
 from normlens.reports.numbers import count
@@ -36,7 +36,7 @@ def frequency(found: Frequency) -> list[Picture]:
             caption=f"A point is one occurrence of a token{part}. From left to right tokens get rarer (logarithmic). "
             f"Left, the weight α it draws (logarithmic); right, ‖f(x)‖; both are means over heads and layers. "
             f"The line joins the medians of {STEPS} equal steps of the logarithm of the rank where a step has at least "
-            f"{FEW} points.",
+            f"{FEW} points{', special tokens left out' if found.point_special.any() else ''}.",
             alt=f"Two panels of {count(points)} points over frequency rank, 1 to {count(int(found.point_rank.max()))}: "
             f"ρ of rank and α is {weights}, ρ of rank and ‖f(x)‖ is {norms}.",
             draw=lambda: _panels(found),
@@ -55,10 +55,10 @@ def _panels(found: Frequency) -> Figure:
     lowest = found.point_weight[found.point_weight > 0]
     floor = float(lowest.min()) if lowest.size else 1e-6
     panels = (
-        (left, np.maximum(found.point_weight, floor), "α", found.rho_weight),
-        (right, found.point_norm, "‖f(x)‖", found.rho_norm),
+        (left, np.maximum(found.point_weight, floor), "α", found.rho_weight, found.rho_weight_plain),
+        (right, found.point_norm, "‖f(x)‖", found.rho_norm, found.rho_norm_plain),
     )
-    for axes, values, symbol, rho in panels:
+    for axes, values, symbol, rho, rho_plain in panels:
         for index in order:
             which, look = found.point_category == index, looks(found.names)[index]
             axes.plot(
@@ -72,10 +72,11 @@ def _panels(found: Frequency) -> Figure:
                 alpha=0.6,
                 rasterized=True,
             )
-        ranks, medians = _running_median(found.point_rank, values)
+        ranks, medians = _running_median(found.point_rank, values, ~found.point_special)
         axes.plot(ranks, medians, color="white", linewidth=3.4)
         axes.plot(ranks, medians, color=INK, linewidth=1.5, marker=".", markersize=4)
-        axes.set_title(f"{symbol}, ρ = {rho_said(rho)}")
+        also = f" ({rho_said(rho_plain)} without special tokens)" if found.plain < found.occurrences else ""
+        axes.set_title(f"{symbol}, ρ = {rho_said(rho)}{also}")
         logarithmic(axes, "x")
         axes.set_xlabel("frequency rank (log): rarer to the right")
     logarithmic(left, "y")
@@ -87,14 +88,14 @@ def _panels(found: Frequency) -> Figure:
 
 
 def _running_median(
-    ranks: Int[np.ndarray, " point"], values: Float[np.ndarray, " point"]
+    ranks: Int[np.ndarray, " point"], values: Float[np.ndarray, " point"], kept: Bool[np.ndarray, " point"]
 ) -> tuple[Float[np.ndarray, " step"], Float[np.ndarray, " step"]]:
-    """The median of the points in each of equal steps of the logarithm of the rank; a gap where there are too few."""
+    """The median of the kept points in each of equal steps of the logarithm of the rank; a gap where there are few."""
     place = np.log(np.maximum(ranks, 1))
     steps = np.minimum(((place - place.min()) / max(np.ptp(place), 1e-9) * STEPS).astype(int), STEPS - 1)
     middles = np.full((2, STEPS), np.nan)
     for step in range(STEPS):
-        group = steps == step
+        group = (steps == step) & kept
         if group.sum() >= FEW:
             middles[:, step] = np.exp(place[group].mean()), np.median(values[group])
     return middles[0], middles[1]

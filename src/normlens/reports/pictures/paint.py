@@ -8,6 +8,7 @@ that a grey print still reads. Amber is the weight α and blue a length, in the 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -73,24 +74,38 @@ def steps(count: int, room: float, each: float) -> list[int]:
     return list(range(0, count, step))
 
 
-def tens(value: float, _place: Any = None) -> str:
-    """A tick of a logarithmic axis, without mathematics mode: 10⁻⁵, and plain numbers nearer to 1."""
-    import math
+def tick(value: float, _place: Any = None) -> str:
+    """A number at a logarithmic axis, without mathematics mode: plain near 1, else with powers of ten.
 
-    power = math.log10(value) if value > 0 else 0.5
-    if abs(power - round(power)) > 1e-6:
-        return ""
-    return f"{round(value, 3):,g}" if -3 <= round(power) <= 5 else "10" + raised(round(power))
+    >>> tick(10000.0), tick(0.02), tick(0.0125), tick(1e-5), tick(2e-5), tick(1e6)
+    ('10,000', '0.02', '0.0125', '10⁻⁵', '2×10⁻⁵', '10⁶')
+    """
+    if 1e-3 <= value < 1e6:
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+    factor, power = f"{value:.3e}".split("e")
+    times = f"{float(factor):g}"
+    return ("" if times == "1" else f"{times}×") + "10" + raised(int(power))
 
 
 def logarithmic(axes: Axes, which: str, labels: int = 7) -> None:
-    """Make an axis logarithmic, with labels at so many powers of ten at most, and at nothing else."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    """Make an axis logarithmic, with so many labels at most. What is drawn, and its limits, must be there already.
+
+    Labels are powers of ten; where these are fewer than three, also 3, or 2 and 5, of each; else any round numbers.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(base=10, numticks=labels))
-    axis.set_major_formatter(FuncFormatter(tens))
+    low, high = axis.get_view_interval()
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for parts in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0)):
+        if sum(low <= part * 10.0**power <= high for part in parts for power in powers) >= 3:
+            axis.set_major_locator(LogLocator(base=10, subs=parts, numticks=labels))
+            break
+    else:
+        axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
+        axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(tick))
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -63,8 +63,8 @@ def _clouds(found: Correlation, there: list[int], floor: float) -> Figure:
                 rasterized=True,
             )
         axes.set_title(label(found.names[index], 20))
-        logarithmic(axes, "x", labels=4)
         axes.set_xlim(0.8 * floor, 1.25)
+        logarithmic(axes, "x", labels=4)
         axes.set_ylim(0, 1.05 * max(float(found.sample_norm.max()), 1e-9))
     name_axes(places, "α (log)", "‖f(x)‖")
     return figure

@@ -10,13 +10,19 @@ from normlens.studies.results import Frequency
 
 
 def frequency(found: Frequency) -> dict[str, list[Row]]:
-    """ρ over occurrences and over types; every type; every point drawn."""
+    """ρ over occurrences, with and without special tokens, and over types; every type; every point drawn."""
     summary: list[Row] = [
         {
             "row": "every occurrence",
             "points": found.occurrences,
             "rho_weight": plain(found.rho_weight),
             "rho_norm": plain(found.rho_norm),
+        },
+        {
+            "row": "without special tokens",
+            "points": found.plain,
+            "rho_weight": plain(found.rho_weight_plain),
+            "rho_norm": plain(found.rho_norm_plain),
         },
         {
             "row": "one point per type",

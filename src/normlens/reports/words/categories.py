@@ -10,16 +10,21 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool, Float
 
-from normlens.reports.numbers import listing, percent, span
+from normlens.reports.numbers import count, listing, many, percent, span
 from normlens.reports.shares import norm_shares, present, weight_shares
 from normlens.reports.words.naming import noun, subject
 from normlens.studies.results import Categories
+from normlens.views.text import visible_line
 
 CLEAR = 0.05  # five points between the share of weight and the share of what is moved
 
 
 def categories(found: Categories) -> list[str]:
-    """Who draws more than it gives, who gives more than it draws, and who is absent."""
+    """Who draws more than it gives, who gives more than it draws, who is absent, and what hides in "other"."""
+    return [*_compared(found), *_loose(found)]
+
+
+def _compared(found: Categories) -> list[str]:
     there = present(found)
     gap = weight_shares(found) - norm_shares(found)
     absent = [noun(name) for index, name in enumerate(found.names) if index not in there]
@@ -73,6 +78,18 @@ def _giving(found: Categories, gap: Float[np.ndarray, "category layer"]) -> list
     return [
         f"{who.name} ({percent(_part(found, least))} of all tokens) {who.verb('draw')} {percent(weight)} of the weight "
         f"and {who.verb('give')} {percent(norm)} of what is moved{over}."
+    ]
+
+
+def _loose(found: Categories) -> list[str]:
+    if not found.loose:
+        return []
+    tokens = listing([visible_line(token) for token in found.loose])
+    return [
+        f"{noun(found.names[-1])} holds the special token{'s' if len(found.loose) > 1 else ''} {tokens}, "
+        f"{count(sum(found.loose.values()))} of its {many(int(found.tokens[-1]), 'token')}, which no other "
+        "category takes. To keep special tokens apart, add --category 'special=@special', in Python "
+        '"special": "@special".'
     ]
 
 

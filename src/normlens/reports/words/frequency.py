@@ -29,19 +29,30 @@ def _related(found: Frequency) -> list[str]:
         return ["No token has a frequency rank, so there is nothing to compare."]
     norm, weight = sign(found.rho_norm, found.occurrences), sign(found.rho_weight, found.occurrences)
     norm_rho, weight_rho = rho_said(found.rho_norm), rho_said(found.rho_weight)
+    norm_also, weight_also = (_also(found, rho) for rho in (found.rho_norm_plain, found.rho_weight_plain))
     if norm is None and weight is None:
         return ["ρ with the frequency rank is not defined: all tokens have the same rank, or nothing varies."]
     if weight is None:
-        return [f"Rarer tokens {_NORM[norm or 0]} (ρ = {norm_rho} between rank and ‖f(x)‖); for α, ρ is not defined."]
+        said = f"Rarer tokens {_NORM[norm or 0]} (ρ = {norm_rho} between rank and ‖f(x)‖{norm_also})"
+        return [f"{said}; for α, ρ is not defined."]
     if norm is None:
-        return [f"Rarer tokens {_WEIGHT[weight]} (ρ = {weight_rho} between rank and α); for ‖f(x)‖, ρ is not defined."]
+        said = f"Rarer tokens {_WEIGHT[weight]} (ρ = {weight_rho} between rank and α{weight_also})"
+        return [f"{said}; for ‖f(x)‖, ρ is not defined."]
     if norm == weight == 0:
-        return [f"Neither ‖f(x)‖ (ρ = {norm_rho}) nor α (ρ = {weight_rho}) goes clearly with the frequency of a token."]
+        said = f"Neither ‖f(x)‖ (ρ = {norm_rho}{norm_also}) nor α (ρ = {weight_rho}{weight_also})"
+        return [f"{said} goes clearly with the frequency of a token."]
     link = "and" if norm == weight else "but"
     return [
-        f"Rarer tokens {_NORM[norm]} (ρ = {norm_rho} between rank and ‖f(x)‖), {link} {_WEIGHT[weight]} "
-        f"(ρ = {weight_rho} between rank and α)."
+        f"Rarer tokens {_NORM[norm]} (ρ = {norm_rho} between rank and ‖f(x)‖{norm_also}), {link} {_WEIGHT[weight]} "
+        f"(ρ = {weight_rho} between rank and α{weight_also})."
     ]
+
+
+def _also(found: Frequency, rho: float) -> str:
+    """The same ρ without special tokens, where there are any."""
+    if found.plain == found.occurrences:
+        return ""
+    return f", {'not defined' if rho != rho else rho_said(rho)} without special tokens"
 
 
 def _by_type(found: Frequency) -> list[str]:
