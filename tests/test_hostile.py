@@ -71,7 +71,7 @@ def test_weights_that_turn_nan_after_loading():
 
 
 def test_an_unknown_name():
-    with pytest.raises(nl.LoadError, match=r"no local folder[\s\S]*normlens.load\(\) for the embedded model"):
+    with pytest.raises(nl.LoadError, match=r"no local folder[\s\S]*no name at all for the embedded model"):
         nl.load("no-such-owner/no-such-model")
 
 

@@ -60,6 +60,9 @@ def test_the_signature_says_what_was_chosen(forward, backward):
     found = align(forward, SOURCES, TARGETS, reverse=backward)
     assert "AWI L" in str(found.signature) or "AWO L" in str(found.signature)
     assert "links:soft" in str(found.signature)
+    assert "words:whitespace" in str(found.signature)
+    assert "words:punctuation" in str(align(forward, SOURCES, TARGETS, layers=0, words="punctuation").signature)
+    assert "words:own" in str(align(forward, SOURCES, TARGETS, layers=0, words=str.split).signature)
     assert "agree" in found.plan.forward.why
 
 

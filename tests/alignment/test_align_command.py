@@ -65,7 +65,7 @@ def test_gold_gives_a_table_and_a_report(models, text, tmp_path, capsys):
     options = ["--gold", str(tmp_path / "a.talp"), "--report", str(report), "--out", str(tmp_path / "links.txt")]
     assert main(["align", "--model", models[0], "--reverse-model", models[1], *text, *options]) == 0
     out = capsys.readouterr().out
-    assert "mean of layers" in out
+    assert "mean of the layers' errors" in out
     assert "maps multiplied" in out
     assert (report / "report.html").exists()
     assert (report / "tables" / "methods.csv").exists()
@@ -99,3 +99,14 @@ def test_a_mistake_is_said_and_nothing_is_written(models, text, tmp_path, capsys
     arguments = [part for key, value in options.items() if value is not None for part in (key, value)]
     assert main(["align", *arguments]) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["--aligners", "giza"], ["--gradients", "saliency"], ["--possible", "p.txt"]])
+def test_what_belongs_to_a_comparison_is_refused_without_gold(text, capsys, given):
+    assert main(["align", *text, *given]) == 1
+    assert f"{given[0]} belong to a comparison, which needs gold" in capsys.readouterr().err
+
+
+def test_a_few_lines_are_joined_by_the_embedded_sample_and_that_is_said(text, tmp_path, capsys):
+    assert main(["align", *text, "--out", str(tmp_path / "links")]) == 0
+    assert "chosen on 4 of your pairs and the 71 embedded ones" in capsys.readouterr().err

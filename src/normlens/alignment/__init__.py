@@ -5,6 +5,7 @@ from normlens.alignment.align import align as align
 from normlens.alignment.align import each_alignment as each_alignment
 from normlens.alignment.align import paired as paired
 from normlens.alignment.align import peek as peek
+from normlens.alignment.choice import SAMPLE as SAMPLE
 from normlens.alignment.default import default_lens as default_lens
 from normlens.alignment.default import default_sample as default_sample
 from normlens.alignment.gold import Gold as Gold

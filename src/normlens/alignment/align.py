@@ -68,7 +68,8 @@ def align(
     reverse_layers, head, combine, least, many; without them the layers are chosen and the choice is told.
     """
     pairs = list(paired(sources, targets, words))
-    decided = plan(lens, reverse, pairs[:SAMPLE], **choices)
+    named = words if isinstance(words, str) else "own"
+    decided = plan(lens, reverse, pairs[:SAMPLE], words=named, **choices)
     left_out: dict[int, str] = {}
     found = list(each_alignment(decided, pairs, batch_tokens=batch_tokens, left_out=left_out.__setitem__))
     return Aligned(found, decided, left_out)

@@ -97,14 +97,16 @@ class Frame:
             if written < self.first:
                 raise LinksError(
                     f"{self.name}:{number}: '{token.text}' names word 0, and words are counted from 1 here.\n"
-                    "  Usual cause: a file that counts from 0.\n  Do: say so: first=0, or --first 0."
+                    "  Usual cause: a file that counts from 0.\n"
+                    "  Do: say so: --first 0 (first=0 in Python); or check the format that was named."
                 )
             if words is not None and number <= len(words) and written - self.first >= words[number - 1]:
                 raise LinksError(
                     f"{self.name}:{number}: '{token.text}' names {side} word {written}, and that sentence has "
                     f"{words[number - 1]} words, counted from {self.first}.\n"
-                    "  Usual causes: links written target-source, counted from the other number, or lines that "
-                    "slipped.\n  Do: try the other direction (reverse) or the other first word (first=0 or 1)."
+                    "  Usual causes: links written target-source, counted from the other number, lines that slipped, "
+                    "or text that was split into words in another way.\n"
+                    "  Do: try --reverse or --first (reverse=, first= in Python), or give the text as it was split."
                 )
         return sides[0] - self.first, sides[1] - self.first
 

@@ -36,11 +36,12 @@ def plan(
     combine: Combine | str = "soft",
     least: float = 0.0,
     many: float = MANY,
+    words: str = "whitespace",
 ) -> Plan:
     """Decide how to align; what is left "auto" is chosen on the sample, without gold.
 
     Layers: "auto" by agreement, "norm" that of the largest mean norm, "all", or numbers. Rows of layers that are not
-    chosen by agreement are read as the decoder's input, AWI, unless `position` says otherwise.
+    chosen by agreement are read as the decoder's input, AWI, unless `position` says otherwise. `words` is only told.
     """
     for one in (lens, reverse):
         if one is not None:
@@ -69,7 +70,7 @@ def plan(
         for one, choice in ((lens, forward), (reverse, backward))
         if one is not None and choice is not None
     ]
-    return Plan(ways[0], ways[1] if reverse is not None else None, joined, least, many)
+    return Plan(ways[0], ways[1] if reverse is not None else None, joined, least, many, words)
 
 
 def _chosen(lens: Lens, layers: Layers, rows: Rows, sample: Sequence[Pair]) -> Choice | None:

@@ -90,7 +90,7 @@ def _one_way(found: Direction, arrow: str) -> Iterable[Method]:
         for measure in ("weights", "norms"):
             label = f"{measure} {rows} {arrow}".strip()
             best = found.best(measure, position)
-            yield Method("one direction", f"{label}, mean of layers", None, found.mean(measure, position))
+            yield Method("one direction", f"{label}, mean of the layers' errors", None, found.mean(measure, position))
             yield Method.of("one direction", f"{label}, best layer L{best.layer}", found.tallies[best], needs_gold=True)
             heads = [r for r in found.tallies if r.head is not None and (r.measure, r.position) == (measure, position)]
             head = min(heads, key=lambda r: found.tallies[r].total.aer)

@@ -59,6 +59,7 @@ class Plan:
     combine: Combine
     least: float  # links of less confidence are left out
     many: float  # see extract.mutual
+    words: str = "whitespace"  # how text was split into words, which is what links count
 
     def links(self, forward: Maps, backward: Maps | None) -> Alignment:
         """The links of one sentence pair."""
@@ -80,7 +81,8 @@ class Plan:
                 *(("model", f"{way.lens.subject.name}@{way.lens.subject.revision}") for way in ways),
                 *(("layer", way.where) for way in ways),
                 ("measure", "‖Σαf‖" if first.measure == "norms" and first.head is None else first.measure),
-                ("words", "sum×mean"),
+                ("pieces", "sum×mean"),
+                ("words", self.words),
                 ("links", "argmax" if self.backward is None else self.combine),
                 *((("least", f"{self.least:g}"),) if self.least else ()),
                 *((("many", f"{self.many:g}"),) if self.backward is not None and self.combine == "soft" else ()),

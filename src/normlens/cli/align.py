@@ -11,6 +11,7 @@ from typing import Any
 
 from normlens import reports
 from normlens.alignment import (
+    SAMPLE,
     Pair,
     Plan,
     compare_methods,
@@ -77,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("Give both --source and --target, or neither for the embedded sample.")
     if options.gold is not None or options.source is None:
         return _compare(options)
+    _check_no_comparison(options)
     lens, reverse = _lenses(options)
     total = _count(options)
     sample, pairs = peek(islice(_pairs(options), options.limit))
@@ -142,9 +144,26 @@ def _lenses(options: argparse.Namespace) -> tuple[Lens, Lens | None]:
     return load_from(options), None if options.reverse_model is None else load_from(options, options.reverse_model)
 
 
+def _check_no_comparison(options: argparse.Namespace) -> None:
+    asked = [f"--{name}" for name in ("gradients", "aligners", "possible") if getattr(options, name)]
+    if asked:
+        raise InputError(
+            f"{' and '.join(asked)} belong to a comparison, which needs gold links.\n"
+            "  Do: give --gold, or leave them out to align only."
+        )
+
+
 def _enough(options: argparse.Namespace, sample: list[Pair]) -> list[Pair]:
     """For the embedded models, a few lines are joined by the embedded sample when layers are chosen."""
-    return sample if options.model is not None else [*sample, *default_sample(options.languages).pairs]
+    if options.model is not None or len(sample) >= SAMPLE:
+        return sample
+    own = default_sample(options.languages).pairs
+    if options.layers == "auto":
+        print(
+            f"normlens: layers are chosen on {len(sample)} of your pairs and the {len(own)} embedded ones",
+            file=sys.stderr,
+        )
+    return [*sample, *own]
 
 
 def _count(options: argparse.Namespace) -> int:
@@ -173,7 +192,7 @@ def _split(both: Iterable[tuple[str, str]], words: str) -> Iterator[Pair]:
 
 def _chosen(options: argparse.Namespace) -> dict[str, Any]:
     choices = {name: getattr(options, name) for name in CHOICES if getattr(options, name) is not None}
-    return choices | {"layers": options.layers, "reverse_layers": options.reverse_layers}
+    return choices | {"layers": options.layers, "reverse_layers": options.reverse_layers, "words": options.words}
 
 
 def _tell(decided: Plan) -> None:

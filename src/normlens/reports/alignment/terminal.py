@@ -33,6 +33,8 @@ def alignment_text(compared: Compared, scores: Sequence[Scored] | None = None, *
             *_columns(lines),
             "",
             f"{BEST} lowest error of its group   {GOLD} its layer or head was chosen with the gold",
+            "→ source to target, ← target to source; L1H2: layer 1, head 2, from 0; AWI, AWO: rows are the word that "
+            "the decoder was given, or writes",
             *([f"lowest of all: {visible_line(names(winners))}, {aer(winners[0].aer)}"] if winners else []),
             _chosen(compared),
             "",
