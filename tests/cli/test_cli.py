@@ -53,7 +53,7 @@ def test_show_reads_standard_input(capsys, monkeypatch):
         (["show", "word " * 700], "512 positions"),
         (["show", "a", "--model", "no/such-model"], "could not be loaded"),
         (["show", "a", "--target", "b"], "one side"),
-        (["show", "a", "--layer", "77"], "L0, L1, L2, L3, L4, L5"),
+        (["show", "a", "--layer", "77"], "choose from 0, 1, 2, 3, 4, 5"),
         (["show", "a", "--table", "t.xlsx"], "does not say its form"),
         (["doctor", "no/such-model"], "could not be loaded"),
         (["doctor", "no/such-model", "--tiny"], "could not be loaded"),

@@ -22,7 +22,7 @@ from normlens.reports.alignment.layout import LONGEST
 from normlens.reports.alignment.rows import tables
 from normlens.reports.alignment.scores import lowest, rank_correlation, scored
 from normlens.reports.alignment.words import sentences
-from normlens.reports.pictures.canvas import WIDTH
+from normlens.views.plots.style import WIDTH
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'normlens[report]'")
 NOTHING = Tally(np.array([(0, 3, 0, 0)] * SENTENCES, dtype=np.int32))

@@ -1,59 +1,119 @@
 """The packed numbers, unpacked again in Python as assets/data.js does it."""
 
-import base64
 import zlib
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from view_figures import random_figure, translation
+from view_figures import panel, random_figure, side, translation
 
-from normlens.views.figure import Figure
-from normlens.views.payload import payload, quantise
+from normlens.views import Figure, exact, packed
+from normlens.views.payload import quantise
+
+TYPES = {"float32": "<f4", "root8": np.uint8, "linear16": "<i2"}
 
 
-def unpack(packed: dict):
-    raw = zlib.decompress(base64.b64decode(packed["data"]))
-    assert len(raw) == packed["size"]
-    floats = np.frombuffer(raw, dtype="<f4", count=packed["floats"])
-    codes, blocks = np.frombuffer(raw, dtype=np.uint8, offset=4 * packed["floats"]), []
-    for panel in packed["panels"]:
-        heads = panel["heads"]
-        tgt, src = (len(packed["sides"][panel[axis]]["tokens"]) for axis in ("tgt", "src"))
-        scales, floats = floats[: heads + 1], floats[heads + 1 :]
-        norms, floats = floats[: heads * src].reshape(heads, src), floats[heads * src :]
-        blocks.append([tgt, src, heads, scales, norms])
-    for block in blocks:
-        tgt, src, heads, scales, _ = block
-        cells, codes = codes[: heads * tgt * src].reshape(heads, tgt, src), codes[heads * tgt * src :]
-        total, codes = codes[: tgt * src].reshape(tgt, src), codes[tgt * src :]
-        block += [scales[:-1, None, None] * (cells / 255) ** 2, scales[-1] * (total / 255) ** 2]
-    assert not len(floats)
-    assert not len(codes)
+def unpack(figure: Figure) -> list[dict[str, np.ndarray]]:
+    """The maps of each panel, ‖αf(x)‖ included."""
+    pack = packed(figure)
+    blocks = []
+    for told, chunk in zip(pack.header["panels"], pack.chunks, strict=False):
+        raw = zlib.decompress(chunk)
+        lengths = {"head": len(told["heads"])}
+        lengths |= {axis: len(pack.header["sides"][told[axis]]["tokens"]) for axis in ("tgt", "src")}
+        maps, entries = {}, {entry["name"]: entry for entry in told["maps"]}
+        for entry in sorted(entries.values(), key=lambda entry: entry["coding"] != "float32"):
+            if entry["coding"] == "product":
+                continue
+            shape = [lengths[axis] for axis in entry["axes"].split()]
+            codes = np.frombuffer(raw, TYPES[entry["coding"]], int(np.prod(shape)), entry["at"]).reshape(shape)
+            scales = (
+                np.reshape(entry["scales"], [-1] + [1] * (len(shape) - 1)) if len(shape) == 3 else entry["scales"][0]
+            )
+            if entry["name"] == "weights" and entry["coding"] == "root8":
+                product = np.asarray(entries["weighted_norms"]["scales"])[:, None]
+                norms = maps["transformed_norms"]
+                columns = np.where(norms * scales[:, 0] > product, product / norms, scales[:, 0])
+                scales = columns[:, None, :]
+            maps[entry["name"]] = {
+                "float32": lambda codes, scales: codes,
+                "root8": lambda codes, scales: scales * (codes / 255) ** 2,
+                "linear16": lambda codes, scales: scales * codes / 32767,
+            }[entry["coding"]](codes, scales)
+        if "weighted_norms" in entries and "weighted_norms" not in maps:
+            maps["weighted_norms"] = maps["weights"] * maps["transformed_norms"][:, None, :]
+        blocks.append(maps)
     return blocks
 
 
-def assert_comes_back(figure: Figure):
-    for panel, (_, _, _, _, norms, weights, summed) in zip(figure.panels, unpack(payload(figure)), strict=True):
-        np.testing.assert_array_equal(norms, panel.transformed_norms)
-        assert (abs(weights - panel.weights) <= panel.weights.max(axis=(1, 2), keepdims=True) / 255).all()
-        assert (abs(summed - panel.summed_norms) <= panel.summed_norms.max() / 255).all()
+def large() -> Figure:
+    return random_figure(*(f"t{n}" for n in range(90)), layers=4, heads=14)
 
 
-def test_all_panels_come_back():
-    assert_comes_back(translation())
-    assert_comes_back(random_figure(*"abcdefg", layers=3, heads=5))
+def parked() -> Figure:
+    """As real models do it: the first token draws nearly all the weight and has nothing to give."""
+    random = np.random.default_rng(3)
+    weights = random.dirichlet(np.full(120, 0.3), size=(30, 120)) * 0.05
+    weights[..., 0] += 0.95
+    norms = random.gamma(4, 1, size=(30, 120))
+    norms[:, 0] = 0.02
+    return Figure("t", "s", (side(*(f"t{n}" for n in range(120))),), (panel(weights, norms),))
+
+
+@pytest.mark.parametrize("make", [translation, lambda: random_figure(*"abcdefg", layers=3, heads=5)])
+def test_a_small_figure_is_not_rounded(make):
+    assert packed(make()).header["exact"]
+    for block, maps in zip(make().panels, unpack(make()), strict=True):
+        for name in ("weights", "transformed_norms", "summed_norms"):
+            np.testing.assert_array_equal(maps[name], block.map(name).values)
+
+
+@pytest.mark.parametrize("make", [large, parked])
+def test_in_a_large_figure_no_cell_of_any_measure_is_off_by_more_than_a_255th_of_its_panels_largest(make):
+    figure = make()
+    assert not packed(figure).header["exact"]
+    for block, maps in zip(figure.panels, unpack(figure), strict=True):
+        np.testing.assert_array_equal(maps["transformed_norms"], block.transformed_norms)
+        for name in ("weights", "weighted_norms"):
+            values = block.map(name).values
+            allowed = values.max(axis=(1, 2), keepdims=True) / 255 * (1 + 1e-5)
+            assert (abs(maps[name] - values) <= allowed).all(), name
+        assert (abs(maps["summed_norms"] - block.summed_norms) <= block.summed_norms.max() / 255 * (1 + 1e-5)).all()
+
+
+def test_a_pinned_token_has_its_exact_numbers_in_the_figure():
+    figure = large().looking(pin=("tgt", 7), layers=2)
+    pack = packed(figure)
+    assert pack.header["pins"] == [{"kind": "self", "axis": "tgt", "at": 7}]
+    numbers = np.frombuffer(zlib.decompress(pack.chunks[-1]), "<f4").reshape(4, -1)
+    for index, block in enumerate(figure.panels):
+        weights, summed = np.split(numbers[index], [14 * 90])
+        np.testing.assert_array_equal(weights.reshape(14, 90), block.weights[:, 7])
+        np.testing.assert_array_equal(summed, block.summed_norms[7])
+        assert numbers[index].tobytes() == exact(figure, index, "tgt", 7)
+    column = np.frombuffer(exact(figure, 1, "src", 3), "<f4")
+    np.testing.assert_array_equal(column[: 14 * 90].reshape(14, 90), figure.panels[1].weights[:, :, 3])
+
+
+def test_a_difference_is_kept_to_sixteen_bits():
+    figure = large().minus(random_figure(*(f"t{n}" for n in range(90)), layers=4, heads=14, seed=1))
+    for block, maps in zip(figure.panels, unpack(figure), strict=True):
+        for name in ("weights", "weighted_norms", "summed_norms"):
+            values = block.map(name).values
+            np.testing.assert_allclose(maps[name], values, atol=float(abs(values).max()) / 30000)
+            assert (values < 0).any()
 
 
 @given(st.lists(st.floats(0, 1e6, width=32), min_size=1, max_size=40))
 def test_no_cell_is_off_by_more_than_a_255th_of_the_largest(values):
     values = np.asarray(values, dtype=np.float32).reshape(1, 1, -1)
-    codes, scales = quantise(values)
-    restored = scales.astype(np.float64)[:, None, None] * (codes / 255) ** 2
+    scales = values.max(axis=(1, 2)).reshape(1, 1)
+    restored = scales.astype(np.float64)[:, None] * (quantise(values, scales, "root8") / 255.0) ** 2
     assert (abs(restored - values) <= values.max() / 255 * (1 + 1e-6)).all()
 
 
 def test_a_small_weight_beside_a_large_one_is_kept():
     """Why the square root: equal steps would store 0.001 as 0."""
-    codes, scales = quantise(np.asarray([[[0.95, 0.001]]], dtype=np.float32))
-    assert abs(scales[0] * (codes[0, 0, 1] / 255) ** 2 - 0.001) < 1.5e-4
+    codes = quantise(np.asarray([[[0.95, 0.001]]], np.float32), np.asarray([[0.95]], np.float32), "root8")
+    assert abs(0.95 * (codes[0, 0, 1] / 255) ** 2 - 0.001) < 1.5e-4

@@ -2,19 +2,26 @@
 
 import numpy as np
 
-from normlens.views.figure import Figure, Panel, Side
+from normlens.views import Figure, Panel, Side, attention
 
 
 def side(*tokens: str, name: str = "text") -> Side:
+    """Tokens in brackets are special, those with ## go on with the word before."""
     special = tuple(token.startswith(("[", "</")) for token in tokens)
-    return Side(name, tokens, special, tuple(None if mark else index for index, mark in enumerate(special)))
+    words: list[int | None] = []
+    for token, mark in zip(tokens, special, strict=True):
+        known = [word for word in words if word is not None]
+        last = known[-1] if known else -1
+        words.append(None if mark else last + (not token.startswith("##")))
+    marks = tuple(token in {",", ".", "!"} for token in tokens)
+    return Side(name, tokens, special, tuple(words), marks)
 
 
 def panel(weights, norms, *, name: str = "L0", kind: str = "self", tgt: int = 0, src: int = 0) -> Panel:
     """A block whose heads write in directions at right angles, so the summed norm is the root of the squares."""
     weights, norms = np.asarray(weights, dtype=np.float32), np.asarray(norms, dtype=np.float32)
     summed = np.sqrt(((weights * norms[:, None, :]) ** 2).sum(axis=0))
-    return Panel(name, kind, tgt, src, weights, norms, summed, 2e-7)
+    return attention(name, kind, tgt, src, weights, norms, summed, 2e-7)
 
 
 def headline() -> Figure:

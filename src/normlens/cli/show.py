@@ -8,12 +8,20 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from normlens import views
 from normlens.cli.options import add_model, load_from
-from normlens.lens import Trace
+from normlens.lens import Lens, Trace
 from normlens.models import InputError, default_text
+from normlens.views.look import Hidden, View
+
+EPILOG = """examples:
+  normlens show "The cat sat on the mat." --html cat.html
+  normlens show "The cat sat on the mat." --view lines --layer 2 --head 3 --figure cat.svg
+  normlens show "The nurse said he slept." --against "The nurse said she slept." --html difference.html
+  normlens show --model google/vit-base-patch16-224 --image cat.jpg --view picture --html cat.html
+"""
 
 
 def register(commands: Any) -> None:
@@ -21,48 +29,110 @@ def register(commands: Any) -> None:
     parser = commands.add_parser(
         "show",
         description="Trace one text and show, token by token, how much weight it draws and how much it really gives.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("text", nargs="?", help="the text; '-' reads it from standard input; without it, a sample")
     parser.add_argument("--pair", metavar="TEXT", help="a second text: [CLS] text [SEP] pair [SEP]")
     parser.add_argument("--target", metavar="TEXT", help="translation to force on a sequence-to-sequence model")
-    parser.add_argument(
-        "--layer", type=int, metavar="N", help="layer of the heat map, from 0 (default: the middle one)"
-    )
-    parser.add_argument("--head", type=int, metavar="N", help="head of the heat map, from 0 (default: all heads)")
+    parser.add_argument("--image", type=Path, metavar="F", help="an image instead of a text, for a vision model")
     parser.add_argument("--truncate", action="store_true", help="cut a text that is longer than the model")
-    parser.add_argument("--html", type=Path, metavar="F", help="also write the interactive view, one file, offline")
-    parser.add_argument("--table", type=Path, metavar="F", help="also write every number, as .csv or .parquet")
-    parser.add_argument("--save", type=Path, metavar="F", help="also write the trace, as .safetensors")
+    parser.add_argument("--against", metavar="TEXT", help="show the difference to this text instead")
+    parser.add_argument("--against-model", metavar="M", help="show the difference to the same text in this model")
     parser.add_argument("--json", action="store_true", help="print the per-token summary as JSON, nothing else")
+    files = parser.add_argument_group("files")
+    files.add_argument("--html", type=Path, metavar="F", help="also write the interactive view, one file, offline")
+    files.add_argument("--figure", type=Path, metavar="F", help="also write a picture for a paper: .svg, .pdf or .png")
+    files.add_argument("--table", type=Path, metavar="F", help="also write every number, as .csv or .parquet")
+    files.add_argument("--save", type=Path, metavar="F", help="also write the trace, as .safetensors")
+    look = parser.add_argument_group("what is looked at, in the terminal and in the files")
+    look.add_argument("--view", choices=get_args(View), default="heat", help="of the files (default: heat)")
+    look.add_argument("--layer", type=int, metavar="N", help="layer, from 0 (default: the middle one)")
+    look.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: all heads)")
+    look.add_argument(
+        "--hide", action="append", choices=get_args(Hidden), default=[], help="leave tokens out; repeat it"
+    )
+    look.add_argument("--words", action="store_true", help="join the pieces of words")
+    look.add_argument("--pin", metavar="TOKEN", help="what this token receives, and from whom; exact in the page")
     add_model(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Trace, print, write."""
-    text = sys.stdin.read() if options.text == "-" else options.text or default_text()
     lens = load_from(options)
-    if options.target is not None:
-        if not lens.subject.is_seq2seq:
-            raise InputError(
-                f"--target is for sequence-to-sequence models; '{lens.subject.name}' has one side.\n"
-                "  Do: leave it out; a second text of the same side is given with --pair."
-            )
-        trace = lens.trace(source=text, target=options.target, truncate=options.truncate)
-    else:
-        trace = lens.trace((text, options.pair) if options.pair else text, truncate=options.truncate)
+    trace = _traced(lens, options, options.text)
+    look = _look(options)
+    if options.against is not None or options.against_model is not None:
+        return _compare(lens, trace, options, look)
+    figure = trace.figure(**look)
     if options.json:
         print(json.dumps(summary(trace), ensure_ascii=False))
     else:
         print(trace.show(layer=options.layer, head=options.head, color=_colorful(), width=_width()))
-    for name in ("html", "table", "save"):
-        path = getattr(options, name)
+    for what, path in (("View", options.html), ("Figure", options.figure)):
         if path is not None:
-            print(
-                f"{'View' if name == 'html' else 'Table' if name == 'table' else 'Trace'}: {trace.save(path)}",
-                file=sys.stderr,
-            )
+            print(f"{what}: {figure.save(path)}", file=sys.stderr)
+    for what, path in (("Table", options.table), ("Trace", options.save)):
+        if path is not None:
+            print(f"{what}: {trace.save(path)}", file=sys.stderr)
     return 0
+
+
+def _compare(lens: Lens, trace: Trace, options: argparse.Namespace, look: dict[str, Any]) -> int:
+    if options.table or options.save or options.json:
+        raise InputError(
+            "--table, --save and --json are for one text; a difference has --html and --figure.\n"
+            "  Do: run it twice, once for each text or model."
+        )
+    other = lens if options.against_model is None else load_from(options, options.against_model)
+    text = options.text if options.against is None else options.against
+    figure = trace.figure().minus(_traced(other, options, text).figure()).looking(**look)
+    print(views.summary(figure))
+    for what, path in (("View", options.html), ("Figure", options.figure)):
+        if path is not None:
+            print(f"{what}: {figure.save(path)}", file=sys.stderr)
+    return 0
+
+
+def _traced(lens: Lens, options: argparse.Namespace, text: str | None) -> Trace:
+    if options.image is not None:
+        return lens.trace(_image(options.image))
+    text = sys.stdin.read() if text == "-" else text or default_text()
+    if options.target is None:
+        return lens.trace((text, options.pair) if options.pair else text, truncate=options.truncate)
+    if not lens.subject.is_seq2seq:
+        raise InputError(
+            f"--target is for sequence-to-sequence models; '{lens.subject.name}' has one side.\n"
+            "  Do: leave it out; a second text of the same side is given with --pair."
+        )
+    return lens.trace(source=text, target=options.target, truncate=options.truncate)
+
+
+def _image(path: Path) -> Any:
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as error:
+        raise InputError("Images need Pillow, which is not installed.\n  Do: pip install pillow.") from error
+    try:
+        return Image.open(path).convert("RGB")
+    except (OSError, UnidentifiedImageError) as error:
+        raise InputError(
+            f"'{path}' cannot be read as an image: {error}.\n  Do: give a .png, .jpg or the like."
+        ) from error
+
+
+def _look(options: argparse.Namespace) -> dict[str, Any]:
+    look: dict[str, Any] = {"view": options.view, "hide": options.hide}
+    if options.layer is not None:
+        look["layers"] = options.layer
+    if options.head is not None:
+        look["heads"] = options.head
+    if options.words:
+        look["unit"] = "words"
+    if options.pin is not None:
+        look["pin"] = options.pin
+    return look
 
 
 def summary(trace: Trace) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Category:
             or (self.pattern is not None and re.fullmatch(self.pattern, text) is not None)
             or (self.place == "first" and position == 0)
             or (self.place == "special" and special)
-            or (self.place == "punctuation" and _is_punctuation(text))
+            or (self.place == "punctuation" and is_punctuation(text))
         )
 
 
@@ -133,5 +133,6 @@ def _byte_letters() -> dict[str, int]:
 BYTES = _byte_letters()
 
 
-def _is_punctuation(text: str) -> bool:
+def is_punctuation(text: str) -> bool:
+    """Whether a text is made of punctuation marks alone."""
     return bool(text) and all(unicodedata.category(letter).startswith("P") for letter in text)

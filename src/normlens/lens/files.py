@@ -6,6 +6,8 @@ Room: reading and writing. No pickle, ever.
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from normlens import views
 from normlens.errors import NormlensError
 from normlens.lens.block import Block
 from normlens.lens.wiring import Wire
-from normlens.models import Side
+from normlens.models import Picture, Side
 from normlens.signature import Signature
 
 if TYPE_CHECKING:
@@ -30,11 +31,15 @@ class FileError(NormlensError):
     """A file that cannot be written or read as a trace."""
 
 
-def save(trace: Trace, path: Path) -> Path:
-    """Write a trace in the form its suffix names."""
+def save(trace: Trace, path: Path, look: Mapping[str, Any]) -> Path:
+    """Write a trace in the form its suffix names; `look` is for pictures."""
+    if path.suffix in PICTURES:
+        return trace.figure(**look).save(path)
     writer = WRITERS.get(path.suffix)
     if writer is None:
-        raise FileError(f"'{path.name}' does not say its form.\n  Do: end it in {', '.join(WRITERS)}.")
+        raise FileError(f"'{path.name}' does not say its form.\n  Do: end it in {', '.join((*WRITERS, *PICTURES))}.")
+    if look:
+        raise FileError(f"{', '.join(look)}: a {path.suffix} file holds everything.\n  Do: leave it out.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         writer(trace, path)
@@ -66,7 +71,7 @@ def open(path: str | Path) -> Trace:
         Block(**_untuple(block), kept={name: tensors[f"{number}.{name}"] for name in names})
         for number, (block, names) in enumerate(story["blocks"])
     )
-    sides, targets = (tuple(Side(**_untuple(side)) for side in story[key]) for key in ("sides", "targets"))
+    sides, targets = (tuple(_side(side) for side in story[key]) for key in ("sides", "targets"))
     signature = Signature(tuple((name, value) for name, value in story["signature"]))
     return Trace(blocks, tuple(Wire(**wire) for wire in story["wires"]), sides, targets, signature)
 
@@ -85,7 +90,7 @@ def _write_tensors(trace: Trace, path: Path) -> None:
         "targets": [asdict(side) for side in trace.targets],
         "signature": trace.signature.facts,
     }
-    save_file(tensors, path, metadata={"normlens": json.dumps(story, ensure_ascii=False)})
+    save_file(tensors, path, metadata={"normlens": json.dumps(story, ensure_ascii=False, default=_letters)})
 
 
 def _facts(block: Block) -> dict[str, Any]:
@@ -93,17 +98,24 @@ def _facts(block: Block) -> dict[str, Any]:
     return {name: getattr(block, name) for name in names}
 
 
+def _letters(png: bytes) -> str:
+    """The bytes of a side's picture, for JSON."""
+    return b64encode(png).decode("ascii")
+
+
+def _side(record: dict[str, Any]) -> Side:
+    facts = _untuple(record)
+    seen = facts.pop("picture", None)
+    return Side(**facts, picture=Picture(**seen | {"png": b64decode(seen["png"])}) if seen else None)
+
+
 def _untuple(record: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
 
 
-def _write_page(trace: Trace, path: Path) -> None:
-    path.write_text(views.page(trace.figure()), encoding="utf-8")
-
-
+PICTURES = (".html", ".svg", ".pdf", ".png")
 WRITERS = {
     ".safetensors": _write_tensors,
-    ".html": _write_page,
     ".csv": lambda trace, path: trace.to_dataframe().to_csv(path, index=False),
     ".parquet": lambda trace, path: trace.to_dataframe().to_parquet(path, index=False),
 }

@@ -292,8 +292,23 @@ class Lens:
         return new
 
     def _finish(self, encoded: Encoded, blocks: list[Block]) -> Trace:
-        sides, targets = (tuple(_counted(side, blocks) for side in group) for group in (encoded.sides, encoded.targets))
+        sides, targets = (
+            tuple(self._counted(side, index, encoded, blocks) for index, side in enumerate(group))
+            for group in (encoded.sides, encoded.targets)
+        )
         return Trace(tuple(blocks), self.wires, sides, targets, self.signature)
+
+    def _counted(self, side: models.Side, index: int, encoded: Encoded, blocks: list[Block]) -> models.Side:
+        """A side without text gets its number of positions from the blocks that look at it, and its picture if any."""
+        if side.tokens:
+            return side
+        shapes = [t.shape for b in blocks if b.src == side.name for n, t in b.kept.items() if n == "weights"]
+        if not shapes:
+            return side
+        batch, _, _, count = shapes[0]
+        whole = batch == len(encoded.sides)  # else the batch is one of windows
+        seen = models.patches(self.subject, encoded.inputs, index, side.name, count) if whole else None
+        return seen or models.positions(side.name, count)
 
     def _refusal(self, examination: Examination, refused: list[Wire]) -> str:
         why = examination.reason or refused[0].reason
@@ -302,14 +317,6 @@ class Lens:
             f"'{self.subject.name}' cannot be decomposed exactly: {why}.{listed}\n"
             "  See every block: normlens doctor MODEL"
         )
-
-
-def _counted(side: models.Side, blocks: list[Block]) -> models.Side:
-    """A side without text gets its number of positions from the blocks that look at it."""
-    if side.tokens:
-        return side
-    sizes = [t.shape[3] for b in blocks if b.src == side.name for n, t in b.kept.items() if n == "weights"]
-    return models.positions(side.name, sizes[0]) if sizes else side
 
 
 def _numbers(chosen: int | Sequence[int] | None, what: str, count: int) -> list[int] | None:

@@ -5,22 +5,18 @@ Room: results. No model; a saved trace is as good as a fresh one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from normlens import views
-from normlens.errors import NormlensError
-from normlens.lens import files, table
+from normlens.lens import files, pictured, table
 from normlens.lens.block import Block, Layers
+from normlens.lens.pictured import NothingToShow
 from normlens.lens.wiring import Wire
 from normlens.models import Side
 from normlens.signature import Signature
-
-
-class NothingToShow(NormlensError):
-    """A trace without what a picture needs."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -99,31 +95,18 @@ class Trace:
     def __iter__(self) -> Iterator[Trace]:
         return iter(self[index] for index in range(len(self)))
 
-    def figure(self, index: int = 0) -> views.Figure:
-        """Sequence `index` as plain data for the views."""
-        one = self[index]
-        sides = {side.name: side for side in (*one.sides, *one.targets)}
-        names, panels = list(sides), []
-        for block in one.blocks:
-            if not {"weights", "transformed_norms", "summed_norms"} <= set(block.kept):
-                continue
-            known = tuple(len(sides[name].tokens) if name in sides else 0 for name in (block.tgt, block.src))
-            if known != block.weights.shape[2:] or len(block.weights) != 1:
-                continue
-            weights, norms, summed = (
-                block.kept[field][0].float().cpu().numpy() for field in ("weights", "transformed_norms", "summed_norms")
-            )
-            at = names.index(block.tgt), names.index(block.src)
-            panels.append(views.Panel(block.label, block.kind, *at, weights, norms, summed, block.error))
-        if not panels:
-            raise NothingToShow(
-                "No block of this trace can be drawn.\n"
-                "  Usual causes: fields= left out weights, transformed_norms or summed_norms; or the blocks look at\n"
-                "  windows or pooled positions, which no token stands for.\n"
-                "  Do: trace again with the default fields; the numbers are in trace.blocks."
-            )
-        pictured = tuple(views.Side(s.name, s.tokens, s.special, s.word_ids) for s in sides.values())
-        return views.Figure(" ".join(one.sides[0].words)[:80], str(self.signature), pictured, tuple(panels))
+    def figure(self, index: int = 0, *, maps: Mapping[str, Sequence[Any]] | None = None, **look: Any) -> views.Figure:
+        """Sequence `index` as a figure: it shows itself, and `.save()` writes .html, .svg, .pdf or .png.
+
+        `look` says what is looked at: view="heat", "lines", "grid", "bars" or "picture"; kind=, layers=, heads=,
+        measures=, scale="shared", hide=("special", "punctuation"), rescale=True, unit="words", pin="token" ...
+        `maps` adds measures of your own: a name, and for each block an array (head, tgt, src) or (tgt, src), or None.
+        """
+        return pictured.figure(self, index, maps, look)
+
+    def minus(self, other: Trace, index: int = 0, **look: Any) -> views.Figure:
+        """What is larger here than in `other`, as a figure of signed maps: two models, or two texts."""
+        return self.figure(index).minus(other.figure(index)).looking(**look)
 
     def show(self, *, layer: int | None = None, head: int | None = None, color: bool = False, width: int = 100) -> str:
         """The text heat map and the table of the first sequence, for a terminal."""
@@ -146,9 +129,9 @@ class Trace:
         """Long form: a row per sequence, block, (head,) query and key. Padding is not in it."""
         return table.dataframe(self, per=per)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the trace; the suffix decides the form: .safetensors, .html, .csv or .parquet."""
-        return files.save(self, Path(path))
+    def save(self, path: str | Path, **look: Any) -> Path:
+        """Write the trace; the suffix decides: .safetensors, .csv, .parquet, or as `figure` .html, .svg, .pdf, .png."""
+        return files.save(self, Path(path), look)
 
     def _repr_html_(self) -> str:
         return "".join(views.fragment(self.figure(index)) for index in range(min(len(self), 4)))

@@ -13,6 +13,16 @@ from normlens.models.words import spell, word_ids
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """The image whose patches are tokens: the patch at (row, column) is token `first + row·columns + column`."""
+
+    png: bytes
+    rows: int
+    columns: int
+    first: int  # how many tokens stand before the patches
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
     """One sequence: its tokens, which of them are special, and the words they spell."""
 
@@ -21,6 +31,7 @@ class Side:
     tokens: tuple[str, ...]
     special: tuple[bool, ...]
     word_ids: tuple[int | None, ...]  # word of each token; None for special tokens
+    picture: Picture | None = None
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -1,25 +1,34 @@
-"""What a picture is made of: tokens, numbers and a title, nothing else.
+"""What a picture is made of: tokens, named numbers and a title, nothing else.
 
 Room: plain data for the views. No model, no torch, no drawing.
 
-A `Figure` holds one text (or one source and one target) and its attention blocks. Per cell it keeps the weight α;
-‖α·f(x)‖ is α times ‖f(x)‖, so it is derived wherever it is needed and never stored.
+A `Figure` holds one text (or one source and one target) and its attention blocks, each with any number of named maps.
+Of an attention block the weight α, ‖f(x)‖ and ‖Σ_h α·f(x)‖ are kept; ‖α·f(x)‖ is α times ‖f(x)‖, so it is derived
+wherever it is needed and never stored.
 """
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from normlens.errors import NormlensError
-
-Measure = Literal["weights", "transformed_norms", "weighted_norms", "summed_norms"]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
+from normlens.views.look import Look
+from normlens.views.maps import FigureError as FigureError
+from normlens.views.maps import Map, Panel
 
 
-class FigureError(NormlensError, ValueError):
-    """The numbers and the tokens of a figure do not belong together."""
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The image whose patches are tokens: the patch at (row, column) is token `first + row·columns + column`."""
+
+    png: bytes
+    rows: int
+    columns: int
+    first: int  # how many tokens stand before the patches
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +39,9 @@ class Side:
     tokens: tuple[str, ...]
     special: tuple[bool, ...]  # [CLS], [SEP], </s> ...
     words: tuple[int | None, ...]  # word index of each token, None for special tokens
+    punctuation: tuple[bool, ...] = ()  # commas, periods ...; empty: none is known
+    spelled: tuple[str, ...] = ()  # the words as people write them; empty: their tokens in a row
+    picture: Picture | None = None
 
     def __post_init__(self) -> None:
         if not len(self.tokens) == len(self.special) == len(self.words):
@@ -37,66 +49,30 @@ class Side:
                 f"side '{self.name}': {len(self.tokens)} tokens, {len(self.special)} special flags and "
                 f"{len(self.words)} word indices; there must be one of each per token."
             )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Panel:
-    """One attention block. Rows look (tgt), columns are looked at (src)."""
-
-    name: str  # "L0", "L1" ...; a head of it is written L0H3
-    kind: str  # "self", "encoder", "decoder", "cross"
-    tgt: int  # index into Figure.sides
-    src: int  # index into Figure.sides
-    weights: Float[np.ndarray, "head tgt src"]  # α
-    transformed_norms: Float[np.ndarray, "head src"]  # ‖f(x)‖
-    summed_norms: Float[np.ndarray, "tgt src"]  # ‖Σ_h α·f(x)‖
-    error: float  # how exactly the parts rebuilt this block, relative
-
-    def __post_init__(self) -> None:
-        heads, tgt, src = self.weights.shape
-        expected = {"transformed_norms": (heads, src), "summed_norms": (tgt, src)}
-        for field, shape in expected.items():
-            if (got := getattr(self, field).shape) != shape:
-                raise FigureError(
-                    f"{self.kind} {self.name}: {field} has shape {got}, but weights {self.weights.shape} "
-                    f"(head, tgt, src) ask for {shape}."
-                )
-        for field in ("weights", "transformed_norms", "summed_norms"):
-            values = getattr(self, field)
-            if not (np.isfinite(values).all() and (values >= 0).all()):
-                raise FigureError(
-                    f"{self.kind} {self.name}: {field} holds a negative, infinite or NaN number.\n"
-                    "  Usual cause: rows of padding tokens, whose weights are undefined.\n"
-                    "  Try: cut each sequence to its real length before drawing it."
-                )
-
-    @property
-    def heads(self) -> int:
-        return self.weights.shape[0]
-
-    @property
-    def weighted_norms(self) -> Float[np.ndarray, "head tgt src"]:
-        """‖α·f(x)‖ = α·‖f(x)‖."""
-        return self.weights * self.transformed_norms[:, None, :]
+        if self.punctuation and len(self.punctuation) != len(self.tokens):
+            raise FigureError(
+                f"side '{self.name}': {len(self.punctuation)} punctuation flags for {len(self.tokens)} tokens."
+            )
+        if self.picture and self.picture.first + self.picture.rows * self.picture.columns > len(self.tokens):
+            raise FigureError(f"side '{self.name}': more patches than its {len(self.tokens)} tokens.")
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Everything a view shows of one text."""
+    """Everything a view shows of one text, and how it looks at first."""
 
     title: str
     signature: str  # model, tokenizer, measure, version: what makes the numbers reproducible
     sides: tuple[Side, ...]
     panels: tuple[Panel, ...]
+    look: Look = field(default_factory=Look)
+    note: str = ""  # what a reader must know about these numbers, such as what was left out
 
     def __post_init__(self) -> None:
         if not self.panels:
             raise FigureError("a figure needs at least one panel (attention block); got none.")
         for panel in self.panels:
-            for axis, side, length in (
-                ("tgt", panel.tgt, panel.weights.shape[1]),
-                ("src", panel.src, panel.weights.shape[2]),
-            ):
+            for axis, side, length in (("tgt", panel.tgt, panel.size[0]), ("src", panel.src, panel.size[1])):
                 if not 0 <= side < len(self.sides):
                     raise FigureError(
                         f"{panel.kind} {panel.name}: {axis}={side}, but there are {len(self.sides)} sides."
@@ -106,3 +82,69 @@ class Figure:
                         f"{panel.kind} {panel.name}: {axis} has length {length}, but side "
                         f"'{self.sides[side].name}' has {len(self.sides[side].tokens)} tokens."
                     )
+
+    @property
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """Panels that can be compared, by kind of attention; kinds with several texts are told apart by side."""
+        sides: dict[str, set[tuple[int, int]]] = {}
+        for panel in self.panels:
+            sides.setdefault(panel.kind, set()).add((panel.tgt, panel.src))
+        groups: dict[str, list[int]] = {}
+        for index, panel in enumerate(self.panels):
+            apart = len(sides[panel.kind]) > 1
+            name = f"{panel.kind} ({self.sides[panel.src].name})" if apart else panel.kind
+            groups.setdefault(name, []).append(index)
+        return {name: tuple(panels) for name, panels in groups.items()}
+
+    @property
+    def signed(self) -> bool:
+        """Whether this is a difference of two figures."""
+        return any(one.signed for panel in self.panels for one in panel.maps)
+
+    def looking(self, **changes: Any) -> Figure:
+        """The same numbers, looked at otherwise: view=, layers=, heads=, measures=, hide= ... (see `Look`)."""
+        if isinstance(pin := changes.get("pin"), str):
+            changes["pin"] = ("tgt", self._position(pin, changes.get("kind")))
+        return replace(self, look=self.look.changed(**changes).resolved(self))
+
+    def with_maps(self, maps: Mapping[str, Sequence[np.ndarray | None]], *, signed: bool = False) -> Figure:
+        """The figure with more named maps: for each name and panel an array (head, tgt, src) or (tgt, src), or None."""
+        panels = list(self.panels)
+        for name, arrays in maps.items():
+            if len(arrays) != len(panels):
+                raise FigureError(
+                    f"map '{name}': {len(arrays)} arrays for {len(panels)} panels; give one each, or None."
+                )
+            for index, array in enumerate(arrays):
+                if array is not None:
+                    axes = "head tgt src" if array.ndim == 3 else "tgt src"
+                    more = Map(name, name, axes, np.asarray(array, dtype=np.float32), "norm", signed)
+                    panels[index] = replace(panels[index], maps=(*panels[index].maps, more))
+        return replace(self, panels=tuple(panels))
+
+    def minus(self, other: Figure) -> Figure:
+        """What is larger here than there, as signed maps: two models on one text, or two texts in one model."""
+        from normlens.views.difference import difference
+
+        return difference(self, other)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the figure; the suffix decides: .html (the interactive view), .svg, .pdf or .png (what it looks at)."""
+        from normlens.views.files import save
+
+        return save(self, Path(path))
+
+    def _position(self, token: str, kind: str | None) -> int:
+        """Where a token stands first on the side that looks."""
+        group = self.groups[str(self.look.changed(kind=kind).resolved(self).kind)]
+        tokens = self.sides[self.panels[group[0]].tgt].tokens
+        if token not in tokens:
+            raise FigureError(
+                f"pin: there is no token {token!r}.\n  got {' '.join(tokens[:20])}\n  Do: name one of them."
+            )
+        return tokens.index(token)
+
+    def _repr_html_(self) -> str:
+        from normlens.views.html import fragment
+
+        return fragment(self)

@@ -1,66 +1,186 @@
-"""The numbers of a figure as few bytes, for a page that carries its own data.
+"""The numbers of a figure as few bytes, for a page that carries its own data or fetches it piece by piece.
 
 Room: figure to bytes. No HTML; the reader of these bytes is assets/data.js.
 
-Each head's weights, and each block's summed norms, become one byte per cell against their own largest value `scale`:
+A figure becomes a header, which is JSON, and one chunk of zlib-compressed bytes per panel, so that a page unpacks only
+what it shows. In a chunk the stored maps follow each other; the header says where each begins and how it is coded:
 
-    code = round(255·√(value / scale))        value ≈ scale·(code / 255)²
+    float32    the numbers themselves. ‖f(x)‖ always, and everything when the figure is small
+    root8      one byte per cell: code = round(255·√(value / scale)), value ≈ scale·(code / 255)²
+    linear16   two bytes per cell of a signed map: value ≈ scale·code / 32767
 
-The square root spends the steps on small values, where a head that spends nearly all its weight on [SEP] keeps
-everything else; no cell is off by more than scale/255. Scales and ‖f(x)‖ stay 32-bit floats, ‖αf(x)‖ is derived.
-The stream is, little-endian: for each panel its scales (one per head, one for the sum) and ‖f(x)‖; then for each
-panel the codes of the weights and of the summed norms; all of it zlib-compressed.
+The scale of a map is its largest value. The square root spends the steps on small values, where a head that puts nearly
+all its weight on [SEP] keeps everything else: a value is off by about √(value·scale)/255, never by more than scale/255.
+‖αf(x)‖ is derived as α·‖f(x)‖ and must be as true against its own scale M as α against its scale A, also where α is
+largest on a token with nothing to give; so column j of α has the scale min(A, M / ‖f(x_j)‖), which no α there exceeds.
+A pinned token has a chunk of its own, with its exact rows or columns.
 """
+
+from __future__ import annotations
 
 import base64
 import zlib
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Float32, UInt8
+from jaxtyping import Float, Shaped
 
-from normlens.views.figure import Figure
+from normlens.views.figure import Figure, Side
 from normlens.views.glyphs import visible
+from normlens.views.look import Axis
+from normlens.views.maps import Map, Panel
 
 STEPS = 255
+EXACT = 1_500_000  # bytes: a figure whose numbers take less is not rounded at all
+Coding = Literal["float32", "root8", "linear16"]
+ORDER: tuple[Coding, ...] = ("float32", "linear16", "root8")  # in a chunk: four-byte numbers first, so all are aligned
 
 
-def payload(figure: Figure) -> dict[str, object]:
-    """The figure as JSON-ready data; tokens are made visible, numbers packed."""
-    floats, codes = [], []
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A figure ready to travel."""
+
+    header: dict[str, Any]
+    chunks: tuple[bytes, ...]  # one per panel, then one for each pinned token
+
+
+def packed(figure: Figure) -> Packed:
+    """Header and chunks; tokens are made visible, numbers packed."""
+    whole = sum(4 * one.values.size for panel in figure.panels for one in panel.maps) <= EXACT
+    look = figure.look.resolved(figure)
+    panels, chunks = [], []
     for panel in figure.panels:
-        weights, scales = quantise(panel.weights)
-        summed, scale = quantise(panel.summed_norms[None])
-        floats += [scales, scale, panel.transformed_norms.astype("<f4").ravel()]
-        codes += [weights.ravel(), summed.ravel()]
-    numbers = np.concatenate(floats).astype("<f4")
-    raw = numbers.tobytes() + np.concatenate(codes).tobytes()
-    return {
-        "signature": figure.signature,
-        "sides": [
-            {"name": side.name, "tokens": [visible(token) for token in side.tokens], "special": list(side.special)}
-            for side in figure.sides
-        ],
-        "panels": [
+        entries, raw = _panel(panel, whole)
+        panels.append(
             {
                 "name": panel.name,
                 "kind": panel.kind,
                 "tgt": panel.tgt,
                 "src": panel.src,
-                "heads": panel.heads,
+                "heads": list(panel.heads),
                 "error": float(panel.error),
+                "maps": entries,
             }
-            for panel in figure.panels
-        ],
-        "floats": len(numbers),
-        "size": len(raw),
-        "data": base64.b64encode(zlib.compress(raw, 6)).decode("ascii"),
+        )
+        chunks.append(_squeezed(raw))
+    pins = [] if whole or look.pin is None else [look.pin]
+    for axis, at in pins:
+        rows = b"".join(exact(figure, index, axis, at) for index in figure.groups[str(look.kind)])
+        chunks.append(_squeezed(rows))
+    header = {
+        "title": figure.title,
+        "signature": figure.signature,
+        "note": figure.note,
+        "exact": whole,
+        "pins": [{"kind": look.kind, "axis": axis, "at": at} for axis, at in pins],
+        "groups": {name: list(indexes) for name, indexes in figure.groups.items()},
+        "look": look.as_json(),
+        "sides": [_side(side) for side in figure.sides],
+        "panels": panels,
     }
+    return Packed(header, tuple(chunks))
+
+
+def exact(figure: Figure, panel: int, axis: Axis, at: int) -> bytes:
+    """Row (tgt) or column (src) `at` of every stored map that has both, as float32, in the order of the maps."""
+    cut = [
+        (one.values[..., at, :] if axis == "tgt" else one.values[..., at]).astype("<f4").tobytes()
+        for one in figure.panels[panel].maps
+        if one.axes != "head src"
+    ]
+    return b"".join(cut)
 
 
 def quantise(
     values: Float[np.ndarray, "map tgt src"],
-) -> tuple[UInt8[np.ndarray, "map tgt src"], Float32[np.ndarray, " map"]]:
-    """One byte per cell and one scale per map."""
-    scales = values.max(axis=(1, 2), initial=0.0).astype(np.float32)
-    parts = values / np.where(scales > 0, scales, 1)[:, None, None]
-    return np.rint(STEPS * np.sqrt(np.clip(parts, 0, 1))).astype(np.uint8), scales
+    scales: Float[
+        np.ndarray,
+        (
+            map  # src
+        ),
+    ],
+    coding: Coding,
+) -> Shaped[np.ndarray, "map tgt src"]:
+    """The codes of some maps, each against its own scale, or that of each column."""
+    if coding == "float32":
+        return values.astype("<f4")
+    parts = values / np.where(scales > 0, scales, 1)[:, None, :]
+    if coding == "linear16":
+        return np.rint(np.clip(parts, -1, 1) * 32767).astype("<i2")
+    return np.rint(STEPS * np.sqrt(np.clip(parts, 0, 1))).astype(np.uint8)
+
+
+def _panel(panel: Panel, whole: bool) -> tuple[list[dict[str, Any]], bytes]:
+    """What the header says of each measure of a panel, and the bytes of those that are stored."""
+    codings: dict[str, Coding] = {one.name: _coding(one, whole) for one in panel.maps}
+    stored: dict[str, tuple[int, bytes]] = {}
+    offset = 0
+    for one in sorted(panel.maps, key=lambda one: ORDER.index(codings[one.name])):
+        raw = quantise(_stacked(one), column_scales(panel, one), codings[one.name]).tobytes()
+        stored[one.name] = (offset, raw)
+        offset += len(raw)
+    entries = []
+    for name in panel.measures:
+        one = panel.map(name)
+        maps = _stacked(one)
+        entry: dict[str, Any] = {"name": name, "label": one.label, "axes": one.axes, "tone": one.tone}
+        entry |= {"signed": one.signed, "scales": _scales(maps).tolist()}
+        entry["mean"] = float(np.abs(maps.mean(axis=0)).max(initial=0.0))
+        entry |= {"coding": codings[name], "at": stored[name][0]} if name in stored else {"coding": "product"}
+        entries.append(entry)
+    return entries, b"".join(raw for _, raw in stored.values())
+
+
+def column_scales(
+    panel: Panel, one: Map
+) -> Float[
+    np.ndarray,
+    (
+        map  # src
+    ),
+]:
+    """What the codes of a map are measured against: α column by column, so that α·‖f(x)‖ is as true as α."""
+    scales = _scales(_stacked(one))[:, None]
+    if one.name != "weights" or "weighted_norms" not in panel.measures or one.signed:
+        return scales
+    norms, largest = panel.transformed_norms, _scales(panel.weighted_norms)[:, None]
+    return np.where(norms * scales > largest, largest / np.where(norms > 0, norms, 1), scales)
+
+
+def _squeezed(raw: bytes) -> bytes:
+    """zlib, told that the bytes are noisy numbers and no text: a few percent smaller."""
+    press = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_FILTERED)
+    return press.compress(raw) + press.flush()
+
+
+def _coding(one: Map, whole: bool) -> Coding:
+    if whole or one.axes == "head src":
+        return "float32"
+    return "linear16" if one.signed else "root8"
+
+
+def _stacked(one: Map) -> Float[np.ndarray, "map tgt src"]:
+    """Any map as a stack: of heads, or of one."""
+    if one.axes == "head src":
+        return one.values[:, None, :]
+    return one.values if one.axes == "head tgt src" else one.values[None]
+
+
+def _scales(maps: Float[np.ndarray, "map tgt src"]) -> Float[np.ndarray, " map"]:
+    return np.abs(maps).max(axis=(1, 2), initial=0.0).astype(np.float32)
+
+
+def _side(side: Side) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "name": side.name,
+        "tokens": [visible(token) for token in side.tokens],
+        "special": list(side.special),
+        "punctuation": list(side.punctuation) or [False] * len(side.tokens),
+        "words": list(side.words),
+        "spelled": [visible(word) for word in side.spelled],
+    }
+    if side.picture:
+        image = "data:image/png;base64," + base64.b64encode(side.picture.png).decode("ascii")
+        told["picture"] = {"src": image} | {name: getattr(side.picture, name) for name in ("rows", "columns", "first")}
+    return told

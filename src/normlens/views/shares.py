@@ -44,7 +44,7 @@ def _over_layers(kind: str, side: Side, panels: list[Panel]) -> Received:
         kind=kind,
         side=side,
         layers=len(panels),
-        heads=tuple(sorted({panel.heads for panel in panels})),
+        heads=tuple(sorted({len(panel.heads) for panel in panels})),
         weight=np.mean([panel.weights.mean(axis=(0, 1)) for panel in panels], axis=0),
         transformed=np.mean([panel.transformed_norms.mean(axis=0) for panel in panels], axis=0),
         norm=np.mean([_norm_share(panel) for panel in panels], axis=0),

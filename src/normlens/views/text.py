@@ -8,24 +8,20 @@ A cell of the map is two terminal cells, so that it is about square and a wide c
 import numpy as np
 from jaxtyping import Float
 
-from normlens.views.figure import MEASURES, Figure, FigureError, Measure, Panel, Side
+from normlens.views.changes import changes
+from normlens.views.figure import Figure, FigureError, Side
 from normlens.views.glyphs import clusters, fit, visible
 from normlens.views.glyphs import width as cells_of
+from normlens.views.maps import MEASURES, Panel
 from normlens.views.shares import Received, received
 
 SHADES = " ░▒▓█"
 COLOURS = (17, 18, 24, 30, 36, 72, 108, 144, 186, 229)  # dark blue to pale yellow, of the 256 terminal colours
 LABEL, HEADER, BAR, ROWS = 14, 8, 16, 64  # cells of a row label, letters of a column header, cells of a bar, table rows
 KINDS = {"self": "self-attention", "encoder": "encoder", "decoder": "decoder", "cross": "cross-attention"}
-SYMBOLS = {
-    "weights": "α",
-    "transformed_norms": "‖f(x)‖",
-    "weighted_norms": "‖αf(x)‖",
-    "summed_norms": "‖Σₕ αf(x)‖",
-}
 
 
-def heatmap(figure: Figure, *, panel: int, head: int | None, measure: Measure, color: bool, width: int) -> str:
+def heatmap(figure: Figure, *, panel: int, head: int | None, measure: str, color: bool, width: int) -> str:
     """One block as a map: rows look, columns are looked at. `head=None` is the mean over heads.
 
     At most `width` terminal cells wide; of a longer text the middle is left out, and said so.
@@ -53,7 +49,7 @@ def heatmap(figure: Figure, *, panel: int, head: int | None, measure: Measure, c
 
 def summary(figure: Figure) -> str:
     """Per token: the weight it draws, the size of its vector ‖f(x)‖, and its share of what is moved, ‖αf(x)‖."""
-    tables = [_table(got) for got in received(figure)]
+    tables = [changes(figure)] if figure.signed else [_table(got) for got in received(figure)]
     return "\n".join([f"{visible_line(figure.title)}\n", *tables, visible_line(figure.signature)]) + "\n"
 
 
@@ -78,31 +74,35 @@ def _panel(figure: Figure, panel: int, head: int | None, measure: str) -> Panel:
     if not 0 <= panel < len(figure.panels):
         raise FigureError(f"panel is one of 0..{len(figure.panels) - 1}; got {panel}.")
     block = figure.panels[panel]
-    if head is not None and not 0 <= head < block.heads:
-        raise FigureError(f"head of {block.name} is one of 0..{block.heads - 1}; got {head}.")
+    if head is not None and head not in block.heads:
+        raise FigureError(f"heads of {block.name} are {', '.join(map(str, block.heads))}; got {head}.")
     if head is not None and measure == "summed_norms":
         raise FigureError("summed_norms adds the heads up, so it has no single head. Try: head=None.")
     return block
 
 
 def _values(
-    figure: Figure, block: Panel, head: int | None, measure: Measure
+    figure: Figure, block: Panel, head: int | None, measure: str
 ) -> tuple[Float[np.ndarray, "row src"], tuple[str, ...], str]:
     """The numbers to draw, the name of each row, and what they are."""
     targets = figure.sides[block.tgt].tokens
     if measure == "summed_norms":
-        return block.summed_norms, targets, f"{block.name}  {SYMBOLS[measure]}, all heads summed"
-    where = f"{block.name}, mean over {block.heads} heads" if head is None else f"{block.name}H{head}"
+        return block.summed_norms, targets, f"{block.name}  {MEASURES[measure][0]}, all heads summed"
+    where = f"{block.name}, mean over {len(block.heads)} heads" if head is None else f"{block.name}H{head}"
     if measure == "transformed_norms":
-        heads = range(block.heads) if head is None else [head]
+        heads = block.heads if head is None else (head,)
         where = f"{block.name}, each head" if head is None else where
         return (
-            block.transformed_norms[list(heads)],
-            tuple(f"H{index}" for index in heads),
-            f"{where}  {SYMBOLS[measure]}",
+            block.transformed_norms[[block.heads.index(one) for one in heads]],
+            tuple(f"H{one}" for one in heads),
+            f"{where}  {MEASURES[measure][0]}",
         )
     values = block.weights if measure == "weights" else block.weighted_norms
-    return values.mean(axis=0) if head is None else values[head], targets, f"{where}  {SYMBOLS[measure]}"
+    return (
+        values.mean(axis=0) if head is None else values[block.heads.index(head)],
+        targets,
+        f"{where}  {MEASURES[measure][0]}",
+    )
 
 
 def _kept(length: int, room: int) -> list[int | None]:

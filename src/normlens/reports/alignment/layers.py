@@ -17,9 +17,10 @@ from normlens.reports.alignment.scores import MEASURES, directions, head_errors,
 from normlens.reports.alignment.sheet import ERROR, READABLE, cells, framed, named, on, place, scale, sheet, write
 from normlens.reports.alignment.telling import WAYS, aer
 from normlens.reports.numbers import correlation, number
-from normlens.reports.pictures.canvas import WIDTH, Picture
+from normlens.reports.pictures.canvas import Picture
 from normlens.reports.pictures.grid import top_of
-from normlens.reports.pictures.paint import NORM
+from normlens.views.plots.paint import NORM
+from normlens.views.plots.style import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from normlens.alignment.study import Example
 from normlens.reports.alignment.sheet import long
-from normlens.reports.pictures.canvas import WIDTH
-from normlens.reports.pictures.paint import label
+from normlens.views.plots.paint import label
+from normlens.views.plots.style import WIDTH
 
 END = "</s>"
 MOST = 16  # letters of a word

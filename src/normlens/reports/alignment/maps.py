@@ -20,7 +20,7 @@ from normlens.reports.alignment.sheet import framed, on, place, sheet
 from normlens.reports.numbers import number
 from normlens.reports.pictures.canvas import Picture
 from normlens.reports.pictures.grid import top_of
-from normlens.reports.pictures.paint import NORM, PALE, WEIGHT, ramp
+from normlens.views.plots.paint import NORM, PALE, WEIGHT, ramp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from normlens.reports.pictures.paint import INK, ramp, steps
+from normlens.views.plots.paint import INK, ramp, steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normlens.reports.numbers import listing, number, percent
-from normlens.reports.pictures.canvas import WIDTH, Picture
+from normlens.reports.pictures.canvas import Picture
 from normlens.reports.pictures.grid import Grid, hatched, side_by_side, top_of
-from normlens.reports.pictures.paint import NORM, WEIGHT, label, legend, looks, steps
+from normlens.reports.pictures.paint import legend, looks
 from normlens.reports.shares import mean_over, norm_shares, present, weight_shares
 from normlens.reports.words.naming import noun
 from normlens.studies.results import Categories
+from normlens.views.plots.paint import NORM, WEIGHT, label, steps
+from normlens.views.plots.style import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,11 +12,12 @@ import numpy as np
 from normlens.reports.numbers import correlation as rho_said
 from normlens.reports.numbers import listing
 from normlens.reports.pictures.canvas import Picture
-from normlens.reports.pictures.paint import INK, label, looks, steps
+from normlens.reports.pictures.paint import looks
 from normlens.reports.pictures.panels import ACROSS, name_axes, panels
 from normlens.reports.pictures.scatter import scatter
 from normlens.reports.words.naming import noun
 from normlens.studies.results import Correlation
+from normlens.views.plots.paint import INK, label, steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

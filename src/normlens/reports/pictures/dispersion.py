@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normlens.reports.numbers import count, head_name, number
-from normlens.reports.pictures.canvas import WIDTH, Picture
+from normlens.reports.pictures.canvas import Picture
 from normlens.reports.pictures.grid import Grid, hatched, side_by_side, top_of
-from normlens.reports.pictures.paint import NORM, ramp
 from normlens.reports.shares import drawn_heads, extremes, stretch
 from normlens.studies.results import Dispersion
+from normlens.views.plots.paint import NORM, ramp
+from normlens.views.plots.style import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

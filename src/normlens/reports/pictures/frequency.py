@@ -12,9 +12,11 @@ from jaxtyping import Bool, Float, Int
 
 from normlens.reports.numbers import correlation as rho_said
 from normlens.reports.numbers import count
-from normlens.reports.pictures.canvas import WIDTH, Picture
-from normlens.reports.pictures.paint import INK, legend, logarithmic, looks
+from normlens.reports.pictures.canvas import Picture
+from normlens.reports.pictures.paint import legend, logarithmic, looks
 from normlens.studies.results import Frequency
+from normlens.views.plots.paint import INK
+from normlens.views.plots.style import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from normlens.reports.pictures.canvas import WIDTH
-from normlens.reports.pictures.paint import PALE, ramp, steps
+from normlens.views.plots.paint import PALE, ramp, steps
+from normlens.views.plots.style import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

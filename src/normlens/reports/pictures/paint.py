@@ -1,29 +1,23 @@
-"""Colours, marks and labels: what every figure shares.
+"""Marks of categories and labels of axes: what every figure of a report shares.
 
 Room: how things look. Knows no study.
 
 Categories take Okabe and Ito's colours, which the colour-blind can tell apart, and differ in mark and dash as well, so
-that a grey print still reads. Amber is the weight α and blue a length, in the same steps of lightness as in the views.
+that a grey print still reads.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from normlens.reports.numbers import raised
-from normlens.views.text import visible_line
+from normlens.views.plots.paint import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
-
-WEIGHT = ("#fbf9f5", "#efdab5", "#e6b879", "#d99546", "#c7731c", "#ad5604", "#8d3e0f", "#692d18", "#432019")
-NORM = ("#f5fafb", "#b5e6f2", "#76cfed", "#3eb3e6", "#1894d6", "#1c75bd", "#28589b", "#2a3e72", "#232847")
-PALE, INK = "#d4d4d4", "#111111"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +45,6 @@ def looks(names: tuple[str, ...]) -> list[Look]:
     if len(names) < 2:
         return [_LOOKS[1]]
     return [*(_LOOKS[index % len(_LOOKS)] for index in range(len(names) - 1)), _REST]
-
-
-def ramp(stops: tuple[str, ...]) -> Colormap:
-    """A scale of colours through these stops; a hole stays transparent, so that the hatching behind it shows."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("ramp", stops).with_extremes(bad="#ffffff00")
-
-
-def label(text: str, longest: int = 24) -> str:
-    """A name as it can be drawn: nothing hidden, no letter the font lacks, not too long."""
-    shown = "".join(char if ord(char) in _letters() else "□" for char in visible_line(text))
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
-
-
-def steps(count: int, room: float, each: float) -> list[int]:
-    """Which of `count` places get a label when each needs so many of the inches there are: every 1st, 2nd, 5th ..."""
-    step = next(
-        step for step in (1, 2, 4, 5, 10, 20, 25, 50, 100, 200, count) if count * each / step <= room or step >= count
-    )
-    return list(range(0, count, step))
 
 
 def tick(value: float, _place: Any = None) -> str:
@@ -120,10 +93,3 @@ def legend(figure: Figure, names: list[str], shown: list[Look], *, lines: bool) 
     names = [label(name) for name in names]
     columns = min(len(names), 4)
     figure.legend(keys, names, loc="outside lower center", ncols=columns, handlelength=3.4 if lines else 1.2)
-
-
-@cache
-def _letters() -> frozenset[int]:
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-
-    return frozenset(get_font(findfont(FontProperties(family=["DejaVu Sans"]))).get_charmap())

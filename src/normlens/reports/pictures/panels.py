@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from normlens.reports.pictures.canvas import WIDTH
+from normlens.views.plots.style import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,10 @@ import numpy as np
 
 from normlens.reports.numbers import count, number, percent
 from normlens.reports.pictures.canvas import Picture
-from normlens.reports.pictures.paint import PALE, label, logarithmic, looks
+from normlens.reports.pictures.paint import logarithmic, looks
 from normlens.reports.pictures.panels import name_axes, panels
 from normlens.studies.results import Correlation
+from normlens.views.plots.paint import PALE, label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,42 +1,42 @@
-// What each token receives: its share of the weight beside its share of what is moved, on one scale.
+// What each token receives, as bars: shares of the weight beside shares of what is moved, all on one axis.
 
-const BARS_HIGH = 150, MAX_SLOT = 90, MIN_SLOT = 7;
+import { toneOf } from "./color.js";
+import { MAX_CANVAS, drawLabel, labelSize, placeOf } from "./labels.js";
+import { textWidth } from "./pens.js";
+import { received } from "./shown.js";
+import { digits, percent } from "./telling.js";
 
-// columns: [{at, label, special}]; weight and norm: shares by `at`. Returns what barAt needs.
-function drawBars(canvas, width, columns, weight, norm, marked, ink) {
-  const left = 40, right = 14;
-  const slot = Math.max(Math.min(MIN_SLOT, MAX_CANVAS / columns.length), Math.min(MAX_SLOT, (width - left - right) / columns.length));
-  const probe = canvas.getContext("2d");
-  probe.font = `bold ${labelSize(slot)}px ${FONT}`;
-  const name = Math.min(92, Math.max(...columns.map(({ label }) => probe.measureText(label).width)));
-  const top = 10, bottom = Math.ceil(name * -Math.sin(TILT)) + 16;
-  const pen = surface(canvas, left + slot * columns.length + right, top + BARS_HIGH + bottom);
-  const most = Math.max(1e-9, ...columns.map(({ at }) => Math.max(weight[at], norm[at])));
-  const step = [0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5].find((size) => most / size <= 5) || 1;
-  const end = Math.ceil(most / step - 1e-6) * step, scale = BARS_HIGH / end, floor = top + BARS_HIGH;
-  pen.font = `11px ${FONT}`; pen.textBaseline = "middle"; pen.textAlign = "right";
-  for (let tick = 0; tick <= end + 1e-9; tick += step) {
-    pen.fillStyle = ink.line; pen.fillRect(left, Math.round(floor - tick * scale), slot * columns.length, 1);
-    pen.fillStyle = ink.muted; pen.fillText(`${Math.round(tick * 100)} %`, left - 6, floor - tick * scale);
-  }
-  const thick = Math.max(2, Math.min(17, slot * 0.38)), middle = (i) => left + (i + 0.5) * slot;
-  columns.forEach(({ at }, i) => {
-    if (at === marked) { pen.fillStyle = ink.line; pen.fillRect(left + i * slot, top, slot, BARS_HIGH); }
-    pen.fillStyle = ink.weight; pen.fillRect(middle(i) - thick - 0.5, floor - weight[at] * scale, thick, weight[at] * scale);
-    pen.fillStyle = ink.norm; pen.fillRect(middle(i) + 0.5, floor - norm[at] * scale, thick, norm[at] * scale);
-  });
-  const spot = columns.findIndex(({ at }) => at === marked);
-  for (const i of labelled(columns, slot, spot)) {
-    labelStyle(pen, columns[i], slot, i === spot, ink);
-    pen.save();
-    pen.translate(middle(i) + 4, floor + 9); pen.rotate(TILT);
-    pen.fillText(shorten(pen, columns[i].label, name + 2), 0, 0);
-    pen.restore();
-  }
-  return { left, slot, columns };
+export function barScenes(maps, { width, look }) {
+  const all = maps.map((map) => received(map, look.pin)), first = all[0];
+  const order = first.tokens.map((_, i) => i);
+  if (look.order === "size") order.sort((a, b) => Math.abs(first.amounts[b]) - Math.abs(first.amounts[a]));
+  const shares = Math.max(0, ...all.filter((one) => one.shares).flatMap((one) => one.amounts));
+  return maps.map((map, k) => barScene(map, all[k], order, all[k].shares ? shares : Math.max(0, ...all[k].amounts.map(Math.abs)), Math.min(width, 560)));
 }
 
-function barAt(canvas, event, { left, slot, columns }) {
-  const column = columns[Math.floor((event.clientX - canvas.getBoundingClientRect().left - left) / slot)];
-  return column ? column.at : null;
+function barScene(map, got, order, end, width) {
+  const count = order.length, step = Math.min(MAX_CANVAS / count, count > 60 ? 13 : 20), space = Math.min(step, 16), style = { size: labelSize(space), bold: true };
+  const left = Math.min(120, Math.max(...got.tokens.map(({ label }) => textWidth(label, style)))) + 12, right = 58, top = 4;
+  const room = width - left - right, zero = map.signed ? left + room / 2 : left, scale = end > 0 ? room / (map.signed ? 2 * end : end) : 0;
+  const told = (amount) => (got.shares ? percent(amount) : digits(amount));
+
+  function draw(pen, { row, column, pin }, ink) {
+    const marked = placeOf(got.tokens, got.from ? row : column), fixed = pin ? placeOf(got.tokens, pin[1]) : -1;
+    order.forEach((i, at) => {
+      const y = top + (at + 0.5) * step, amount = got.amounts[i], long = amount * scale, thick = Math.max(2, Math.min(13, step - 4));
+      if (i === marked) pen.rect(0, y - step / 2, width, step, { fill: ink.line, opacity: 0.6 });
+      pen.rect(Math.min(zero, zero + long), y - thick / 2, Math.abs(long), thick, { fill: toneOf(map, amount, ink) });
+      if (step >= 9 || i === marked) {
+        drawLabel(pen, got.tokens[i], left - 7, y, left - 9, space, i === marked || (i === fixed && !got.into && !got.from), ink, { anchor: "end" });
+        pen.text(told(amount), (map.signed ? left + room : zero + Math.max(0, long)) + 5, y, { size: Math.min(12, labelSize(space)), fill: ink.muted });
+      }
+    });
+    pen.line(zero, top, zero, top + count * step, { stroke: ink.muted, opacity: 0.6 });
+  }
+
+  function hit(_x, y) {
+    const token = got.tokens[order[Math.floor((y - top) / step)]];
+    return token ? (got.from ? { row: token.at[0], column: null } : { row: null, column: token.at[0] }) : null;
+  }
+  return { width, height: top + count * step + 4, draw, hit, got };
 }

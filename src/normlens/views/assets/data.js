@@ -1,65 +1,103 @@
-// The numbers of the figure: unpacked once, one map at a time. The format is described in payload.py.
+// The numbers of a figure: unpacked panel by panel, when they are looked at. The format is described in payload.py.
 
 const SQUARES = Float32Array.from({ length: 256 }, (_, code) => (code / 255) ** 2);
+const NUMBERS = { float32: Float32Array, root8: Uint8Array, linear16: Int16Array };
 
-function readFigure(json) {
-  const text = atob(json.data), packed = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i); // many times faster than Uint8Array.from
-  const bytes = inflate(packed, json.size), floats = new Float32Array(bytes.buffer, 0, json.floats);
-  let float = 0, byte = 4 * json.floats;
-  for (const panel of json.panels) {
-    panel.rows = json.sides[panel.tgt].tokens.length;
-    panel.columns = json.sides[panel.src].tokens.length;
-    panel.scales = floats.subarray(float, (float += panel.heads + 1));
-    panel.norms = floats.subarray(float, (float += panel.heads * panel.columns));
-  }
-  for (const panel of json.panels) {
-    panel.codes = bytes.subarray(byte, (byte += panel.heads * panel.rows * panel.columns));
-    panel.sumCodes = bytes.subarray(byte, (byte += panel.rows * panel.columns));
-  }
-  return json;
+export async function inflate(packed) {
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
 }
 
-// α of one head, or its mean over heads when head is null; `times` multiplies each source column.
-function weightsOf(panel, head, times) {
-  const size = panel.rows * panel.columns, values = new Float32Array(size);
-  const heads = head === null ? [...Array(panel.heads).keys()] : [head];
-  for (const h of heads) {
-    const scale = panel.scales[h] / heads.length, codes = panel.codes.subarray(h * size, (h + 1) * size);
-    for (let i = 0; i < size; i++) {
-      values[i] += scale * SQUARES[codes[i]] * (times ? panel.norms[h * panel.columns + (i % panel.columns)] : 1);
+// source.chunk(k) promises the packed bytes of chunk k; source.exact(panel, axis, at) the exact numbers of a token.
+export function openFigure(header, source) {
+  const figure = { ...header, loaded: new Map(), lines: new Map() };
+  figure.panels = header.panels.map((panel, index) => ({
+    ...panel, index, layer: Number(panel.name.slice(1)),
+    rows: header.sides[panel.tgt].tokens.length, columns: header.sides[panel.src].tokens.length,
+    maps: new Map(panel.maps.map((map) => [map.name, map])),
+  }));
+  figure.signed = figure.panels.some(({ maps }) => [...maps.values()].some(({ signed }) => signed));
+
+  figure.load = (indexes) => Promise.all(indexes.map((index) => {
+    if (!figure.loaded.has(index)) {
+      figure.loaded.set(index, Promise.resolve(source.chunk(index)).then(inflate).then((buffer) => unpack(figure.panels[index], buffer)));
     }
+    return figure.loaded.get(index);
+  }));
+
+  // The exact numbers of a pinned token: those in the file, or from a server; null where there are none.
+  figure.exactly = async (panel, axis, at) => {
+    if (figure.exact) return null;
+    const key = `${panel.index} ${axis} ${at}`;
+    if (!figure.lines.has(key)) figure.lines.set(key, readExact(figure, source, panel, axis, at));
+    return figure.lines.get(key);
+  };
+  return figure;
+}
+
+function unpack(panel, buffer) {
+  for (const map of panel.maps.values()) {
+    if (map.coding === "product") continue;
+    const size = map.axes.split(" ").reduce((total, axis) => total * lengthOf(panel, axis), 1);
+    map.codes = new NUMBERS[map.coding](buffer, map.at, size);
   }
-  return values;
 }
 
-function weightedNormsOf(panel, head) {
-  return weightsOf(panel, head, true);
-}
+const lengthOf = (panel, axis) => ({ head: panel.heads.length, tgt: panel.rows, src: panel.columns })[axis];
 
-function summedNormsOf(panel) {
-  return Float32Array.from(panel.sumCodes, (code) => panel.scales[panel.heads] * SQUARES[code]);
-}
-
-// ‖f(x)‖: one row per head, or the row of one head.
-function transformedNormsOf(panel, head) {
-  return head === null ? panel.norms : panel.norms.subarray(head * panel.columns, (head + 1) * panel.columns);
-}
-
-function meanTransformedNorm(panel, head, column) {
-  if (head !== null) return panel.norms[head * panel.columns + column];
-  let total = 0;
-  for (let h = 0; h < panel.heads; h++) total += panel.norms[h * panel.columns + column];
-  return total / panel.heads;
-}
-
-// The share of the total that each column holds, over the given rows.
-function columnShares(values, rows, columns) {
-  const shares = new Float32Array(columns);
-  let total = 0;
-  for (const row of rows) for (let j = 0; j < columns; j++) {
-    shares[j] += values[row * columns + j];
-    total += values[row * columns + j];
+async function readExact(figure, source, panel, axis, at) {
+  let numbers, start = 0;
+  const pin = figure.pins.findIndex((one) => one.axis === axis && one.at === at && figure.groups[one.kind].includes(panel.index));
+  if (pin >= 0) {
+    numbers = new Float32Array(await inflate(await source.chunk(figure.panels.length + pin)));
+    for (const index of figure.groups[figure.pins[pin].kind]) {
+      if (index === panel.index) break;
+      start += exactSize(figure.panels[index], axis);
+    }
+  } else if (source.exact) {
+    numbers = new Float32Array(await source.exact(panel.index, axis, at));
+  } else return null;
+  const length = axis === "tgt" ? panel.columns : panel.rows, lines = new Map();
+  for (const map of crossed(panel)) {
+    const count = (map.axes === "tgt src" ? 1 : panel.heads.length) * length;
+    lines.set(map.name, numbers.subarray(start, (start += count)));
   }
-  return total > 0 ? shares.map((share) => share / total) : shares;
+  return lines;
 }
+
+const crossed = (panel) => [...panel.maps.values()].filter((map) => map.axes !== "head src" && map.coding !== "product");
+const exactSize = (panel, axis) => crossed(panel).reduce(
+  (total, map) => total + (map.axes === "tgt src" ? 1 : panel.heads.length) * (axis === "tgt" ? panel.columns : panel.rows), 0);
+
+// How the codes of one head of a map become numbers: number = factor of its column · turn[code], or the code itself.
+export function decoder(panel, name, head) {
+  const map = panel.maps.get(name), product = map.coding === "product", stored = product ? panel.maps.get("weights") : map;
+  const factors = new Float32Array(panel.columns).fill(1), norms = panel.maps.get("transformed_norms")?.codes, start = head * panel.columns;
+  if (stored.coding === "root8") factors.fill(stored.scales[head]);
+  if (stored.coding === "linear16") factors.fill(stored.scales[head] / 32767);
+  if (stored.coding === "root8" && stored.name === "weights" && panel.maps.get("weighted_norms")?.coding === "product") {
+    const largest = panel.maps.get("weighted_norms").scales[head];
+    for (let j = 0; j < panel.columns; j++) if (norms[start + j] * stored.scales[head] > largest) factors[j] = largest / norms[start + j];
+  }
+  if (product) for (let j = 0; j < panel.columns; j++) factors[j] *= norms[start + j];
+  return { codes: stored.codes, factors, turn: stored.coding === "root8" ? SQUARES : null };
+}
+
+// Adds one head (or the only layer) of a map to `into`, times `share`.
+export function addMap(panel, name, head, into, share) {
+  const { codes, factors, turn } = decoder(panel, name, head), { columns } = panel, start = head * into.length, scaled = factors.map((factor) => factor * share);
+  for (let i = 0; i < into.length; i += columns) {
+    if (turn) for (let j = 0; j < columns; j++) into[i + j] += scaled[j] * turn[codes[start + i + j]];
+    else for (let j = 0; j < columns; j++) into[i + j] += scaled[j] * codes[start + i + j];
+  }
+}
+
+// How far a rounded number of this map may be from the true one, the mean over heads.
+export function bound(panel, name, heads) {
+  const map = panel.maps.get(name), coding = map.coding === "product" ? panel.maps.get("weights").coding : map.coding;
+  if (coding === "float32") return 0;
+  const steps = coding === "root8" ? 255 : 65534;
+  return mean((map.axes === "tgt src" ? [0] : heads).map((h) => map.scales[h] / steps));
+}
+
+export const mean = (numbers) => numbers.reduce((total, number) => total + number, 0) / numbers.length;

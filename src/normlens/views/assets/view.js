@@ -1,260 +1,261 @@
-// The page: what is chosen, what follows from it, and who listens. One state, one render.
+// The view: what is chosen, what follows from it, and who listens. One look, one render.
 
-const KINDS = { self: "self-attention", encoder: "encoder", decoder: "decoder", cross: "cross-attention" };
-const RIGHT = {
-  weighted: { label: "‖αf(x)‖", hint: "norm of the weighted vector: of one head, or the mean over heads" },
-  summed: { label: "‖Σₕ αf(x)‖", hint: "norm of the sum over all heads: what the block as a whole moves" },
-  transformed: { label: "‖f(x)‖", hint: "norm of the vector before weighting, one row per head" },
-};
-const HINT = "Point at a cell for its numbers; click to pin its row. On the maps: ← → head, ↑ ↓ layer, Shift+arrows move the cell, Esc lets go.";
-const find = (selector) => document.querySelector(selector);
-const digits = (value) => (value === 0 ? "0" : value < 0.001 ? value.toExponential(1) : value.toPrecision(3));
-const percent = (share) => `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`;
-const quoted = (token) => `“\u2068${token}\u2069”`; // isolated, so a right-to-left token keeps to itself
+import { barScenes } from "./bars.js";
+import { inkOf, stopsOf, themeNow } from "./color.js";
+import { choices } from "./choices.js";
+import { action, element } from "./controls.js";
+import { openFigure } from "./data.js";
+import { exactNumbers } from "./exact.js";
+import { asPng, asSvg, copy, download } from "./exporting.js";
+import { gridScenes } from "./grid.js";
+import { heatScenes } from "./heat.js";
+import { key } from "./keys.js";
+import { lineScenes } from "./lines.js";
+import { canvasPen } from "./pens.js";
+import { decodePictures, pictureScenes } from "./picture.js";
+import { groupOf, panelsOf, shownMaps } from "./shown.js";
+import { digits, finding, footnotes, readout, table } from "./telling.js";
 
-function start() {
-  const figure = readFigure(JSON.parse(find("#data").textContent)), kinds = [...new Set(figure.panels.map(({ kind }) => kind))];
-  const form = find("#controls"), maps = find("#maps"), [leftBox, rightBox] = maps.querySelectorAll("figure");
-  const anySpecial = figure.sides.some(({ special }) => special.some(Boolean));
-  const opening = figure.panels.map((_, i) => i).filter((i) => figure.panels[i].kind === kinds[0]);
-  const state = { panel: opening[(opening.length - 1) >> 1], head: null, measure: "summed", hide: false, pin: null, row: null, column: null };
-  let sync = [], shown = null;
+const NO_SPOT = { row: null, column: null, thumb: null };
 
-  const panel = () => figure.panels[state.panel];
-  const layers = () => figure.panels.map((_, i) => i).filter((i) => figure.panels[i].kind === panel().kind);
-
-  // A change of head to or from "all" brings its own right picture: the sum for all, ‖αf(x)‖ for one.
-  function change(patch) {
-    const before = panel();
-    if ("head" in patch && (patch.head === null) !== (state.head === null) && state.measure !== "transformed") {
-      state.measure = patch.head === null ? "summed" : "weighted";
-    }
-    Object.assign(state, patch);
-    if (panel().tgt !== before.tgt || panel().src !== before.src) Object.assign(state, { pin: null, row: null, column: null });
-    if (state.head !== null && state.head >= panel().heads) state.head = panel().heads - 1;
-    const focused = form.contains(document.activeElement) ? document.activeElement.name : null;
-    if (panel().kind !== before.kind || panel().heads !== before.heads) buildControls();
-    render();
-    if (focused) form.querySelector(`input[name="${focused}"]:checked`)?.focus();
-  }
-
-  function buildControls() {
-    form.replaceChildren();
-    sync = [];
-    if (kinds.length > 1) {
-      const options = kinds.map((kind) => ({ value: kind, label: KINDS[kind] || kind }));
-      const set = chips(form, "kind", "Attention", options, (kind) => change({ panel: figure.panels.findIndex((p) => p.kind === kind) }));
-      sync.push(() => set(panel().kind));
-    }
-    const blocks = layers().map((i) => ({ value: i, label: figure.panels[i].name }));
-    const setLayer = chips(form, "layer", "Layer", blocks, (i) => change({ panel: i }));
-    const heads = [{ value: null, label: "all heads" }, ...Array.from({ length: panel().heads }, (_, h) => ({ value: h, label: `H${h}` }))];
-    const setHead = chips(form, "head", "Head", heads, (head) => change({ head }));
-    const measures = Object.entries(RIGHT).map(([value, { label, hint }]) => ({ value, label, hint }));
-    const setMeasure = chips(form, "measure", "Right map", measures, (measure) => change({ measure }));
-    sync.push(() => { setLayer(state.panel); setHead(state.head); setMeasure(state.measure); });
-    if (anySpecial) {
-      const setHide = toggle(form.lastElementChild, "hide special tokens", (hide) => change({ hide }));
-      sync.push(() => setHide(state.hide));
-    }
-  }
-
-  // Tokens of a side that are in sight; hiding never leaves an empty picture.
-  function axis(index) {
-    const { tokens, special } = figure.sides[index];
-    const all = tokens.map((label, at) => ({ at, label, special: special[at] })), rest = all.filter((token) => !token.special);
-    return state.hide && rest.length ? rest : all;
-  }
-
-  // What the state means: two maps with their titles, and the shares.
-  function compute() {
-    const block = panel(), { head, measure } = state, rows = axis(block.tgt), columns = axis(block.src), stride = block.columns;
-    const ramps = RAMPS[document.documentElement.dataset.theme], heads = `mean of ${block.heads} heads`;
-    const weights = weightsOf(block, head), one = head === null ? null : `${block.name}H${head}`;
-    const moved = measure === "summed" ? summedNormsOf(block) : weightedNormsOf(block, head);
-    const headRows = (head === null ? [...Array(block.heads).keys()] : [head]).map((h, at) => ({ at, label: `H${h}`, special: false }));
-    const strip = measure === "transformed";
-    const titles = { weighted: `${one || `${block.name}, ${heads}`}`, summed: `${block.name}, all heads summed`, transformed: one || `${block.name}, each head` };
-    const map = (values, lines, stops, name, where) => {
-      let top = 0;
-      for (const row of lines) for (const column of columns) top = Math.max(top, values[row.at * stride + column.at]);
-      return { values, stride, rows: lines, columns, top, stops, ramp: pixels(stops), name, where };
-    };
-    const counted = state.pin === null ? [...Array(block.rows).keys()] : [state.pin];
-    return {
-      block, columns, strip, weights, moved,
-      left: map(weights, rows, ramps.weight, "α", one || `${block.name}, ${heads}`),
-      right: map(strip ? transformedNormsOf(block, head) : moved, strip ? headRows : rows, ramps.norm, RIGHT[measure].label, titles[measure]),
-      weightShare: columnShares(weights, counted, stride),
-      normShare: columnShares(moved, counted, stride),
-    };
-  }
-
-  function render() {
-    for (const set of sync) set();
-    shown = compute();
-    for (const [box, map] of [[leftBox, shown.left], [rightBox, shown.right]]) {
-      const caption = box.querySelector("figcaption"), name = document.createElement("b");
-      name.textContent = map.name;
-      caption.replaceChildren(name, ` ${map.where}`);
-      const scale = box.querySelector(".scale"), bar = document.createElement("i"), note = document.createElement("small");
-      bar.style.background = `linear-gradient(to right, ${map.stops.join(",")})`;
-      note.textContent = "own scale, up to the largest cell shown";
-      scale.replaceChildren("0", bar, digits(map.top), note);
-      box.querySelector("canvas").setAttribute("aria-label", `Heat map of ${map.name}, ${map.where}: ${map.rows.length} rows by ${map.columns.length} columns, from 0 to ${digits(map.top)}.`);
-    }
-    find("#finding").textContent = finding();
-    find("footer").replaceChildren(...footnotes());
-    draw();
-  }
-
-  // Only what follows the cursor: cheap enough for every move of the pointer.
-  function draw() {
-    const css = getComputedStyle(document.documentElement), ink = {};
-    for (const name of ["ground", "text", "muted", "line", "accent", "weight", "norm"]) ink[name] = css.getPropertyValue(`--${name}`).trim();
-    const labels = (list) => list.map(({ label }) => label);
-    shown.layout = layoutMaps(leftBox.clientWidth, labels(shown.left.rows), labels(shown.columns));
-    drawMap(leftBox.querySelector("canvas"), shown.left, shown.layout, state, ink);
-    const marks = shown.strip ? { row: null, column: state.column, pin: null } : state;
-    drawMap(rightBox.querySelector("canvas"), shown.right, shown.layout, marks, ink);
-    const canvas = find("#shares canvas");
-    shown.bars = drawBars(canvas, find("#shares").clientWidth, shown.columns, shown.weightShare, shown.normShare, state.column, ink);
-    canvas.setAttribute("aria-label", `Bars per token: ${finding()}`);
-    find("#shares .legend").replaceChildren(...legend());
-    find("#readout").replaceChildren(...readout());
-  }
-
-  const styled = (className, text) => Object.assign(document.createElement("b"), { className, textContent: text });
-
-  function legend() {
-    const moved = state.measure === "summed" ? RIGHT.summed.label : RIGHT.weighted.label;
-    const scope = state.pin === null ? "over all rows" : `in the row of ${quoted(figure.sides[panel().tgt].tokens[state.pin])}`;
-    return [styled("weight", "■ share of the weight α"), " ", styled("norm", `■ share of ${moved}`), ` received ${scope}`];
-  }
-
-  // The sentence above the bars: special tokens if there are any, else the token whose two shares differ most.
-  function finding() {
-    const { tokens, special } = figure.sides[shown.block.src], sum = (shares) => shares.reduce((total, share, j) => total + (chosen.has(j) ? share : 0), 0);
-    let chosen = new Set([...tokens.keys()].filter((j) => special[j]));
-    if (!chosen.size) chosen = new Set([[...tokens.keys()].reduce((best, j) => (gap(j) > gap(best) ? j : best), 0)]);
-    const names = [...new Set([...chosen].map((j) => tokens[j]))].join(" ");
-    return `${names}: ${percent(sum(shown.weightShare))} of the weight, ${percent(sum(shown.normShare))} of what is moved`;
-  }
-  const gap = (j) => Math.abs(shown.weightShare[j] - shown.normShare[j]);
-
-  function readout() {
-    const { block } = shown, row = state.row ?? state.pin, { column, head } = state, one = head !== null;
-    if (column === null) {
-      return row === null ? [HINT] : [`${quoted(figure.sides[block.tgt].tokens[row])} is pinned. Point at a column for its numbers.`];
-    }
-    const source = figure.sides[block.src].tokens[column], size = digits(meanTransformedNorm(block, head, column));
-    const factor = `${one ? "" : "mean "}‖f(x)‖ ${size}`;
-    if (row === null) {
-      return [`${quoted(source)} receives `, styled("weight", `${percent(shown.weightShare[column])} of the weight`), " and ", styled("norm", `${percent(shown.normShare[column])} of what is moved`), ` · ${factor}`];
-    }
-    const at = row * block.columns + column, name = state.measure === "summed" ? RIGHT.summed.label : `${one ? "" : "mean "}${RIGHT.weighted.label}`;
-    const exact = one && state.measure !== "summed";
-    return [
-      `${quoted(figure.sides[block.tgt].tokens[row])} looks at ${quoted(source)}  `,
-      styled("weight", `${one ? "" : "mean "}α ${digits(shown.weights[at])}`), exact ? ` × ${factor} = ` : ` · ${factor} · `,
-      styled("norm", `${name} ${digits(shown.moved[at])}`),
-    ];
-  }
-
-  function footnotes() {
-    const line = (text) => Object.assign(document.createElement("p"), { textContent: text });
-    const sides = (index) => (figure.sides.length > 1 ? ` (${figure.sides[index].name})` : "");
-    const worst = figure.panels.reduce((most, { error }) => Math.max(most, error), 0);
-    const notes = [
-      `Rows${sides(panel().tgt)} look, columns${sides(panel().src)} are looked at. The parts rebuild ${panel().name} to ${panel().error.toExponential(1)} (relative; worst of all blocks ${worst.toExponential(1)}).`,
-      "Weights and summed norms are stored in 8 bits: each is within 1/255 of the largest in its head or block. ‖f(x)‖ is stored in 32 bits, ‖αf(x)‖ is their product.",
-    ];
-    if (state.hide) notes.unshift("Special tokens are hidden, not removed: the remaining numbers and shares are unchanged (rows no longer add up to 1); only the colours are rescaled.");
-    return [...notes.map(line), Object.assign(line(figure.signature), { className: "signature" })];
-  }
-
-  function listen() {
-    const point = (where) => {
-      const next = where || { row: null, column: null };
-      if (next.row === state.row && next.column === state.column) return;
-      Object.assign(state, { row: next.row, column: next.column });
-      draw();
-    };
-    for (const [box, side] of [[leftBox, "left"], [rightBox, "right"]]) {
-      const canvas = box.querySelector("canvas"), strip = () => side === "right" && shown.strip;
-      const hit = (event) => {
-        const where = cellAt(canvas, event, shown[side], shown.layout);
-        return where && strip() ? { row: null, column: where.column } : where;
-      };
-      canvas.addEventListener("pointermove", (event) => point(hit(event)));
-      canvas.addEventListener("pointerleave", () => point(null));
-      canvas.addEventListener("click", (event) => {
-        const where = hit(event);
-        if (where && where.row !== null) change({ pin: state.pin === where.row ? null : where.row });
-      });
-    }
-    const bars = find("#shares canvas");
-    bars.addEventListener("pointermove", (event) => point({ row: null, column: barAt(bars, event, shown.bars) }));
-    bars.addEventListener("pointerleave", () => point(null));
-    maps.addEventListener("keydown", (event) => key(event));
-    let width = find("#view").clientWidth;
-    new ResizeObserver(() => {
-      if (find("#view").clientWidth && width !== (width = find("#view").clientWidth)) draw();
-      fitFrame();
-    }).observe(find("#view"));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { paintTheme(); render(); });
-  }
-
-  function key(event) {
-    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
-    if (step && event.shiftKey) moveCell(...step);
-    else if (step && step[1]) {
-      const heads = panel().heads + 1, place = state.head === null ? 0 : state.head + 1, next = (place + step[1] + heads) % heads;
-      change({ head: next === 0 ? null : next - 1 });
-    } else if (step) {
-      const choices = layers(), place = choices.indexOf(state.panel) + step[0];
-      if (place >= 0 && place < choices.length) change({ panel: choices[place] });
-    } else if (event.key === "Enter" && state.row !== null) change({ pin: state.pin === state.row ? null : state.row });
-    else if (event.key === "Escape") change({ pin: null, row: null, column: null });
-    else return;
-    event.preventDefault();
-  }
-
-  function moveCell(down, across) {
-    const move = (axisTokens, at, by) => {
-      const place = axisTokens.findIndex((token) => token.at === at);
-      return axisTokens[Math.max(0, Math.min(axisTokens.length - 1, place < 0 ? 0 : place + by))].at;
-    };
-    state.row = move(shown.left.rows, state.row ?? state.pin, down);
-    state.column = move(shown.columns, state.column, across);
-    draw();
-  }
-
-  buildControls();
-  find("#view").hidden = false;
-  render();
-  listen();
-  find("#fallback").remove();
-  fitFrame();
+// Shows a figure inside `root`; resolves when the first picture is drawn. source: {chunk(k), exact?(panel, axis, at)}.
+export async function mount(root, header, { chunk, exact, onLook = () => {} }) {
+  const figure = openFigure(header, { chunk, exact }), view = { root, figure, look: { ...header.look }, spot: { ...NO_SPOT }, several: false };
+  const parts = skeleton(root, figure);
+  Object.assign(view, parts, { lines: null, turn: 0 });
+  view.change = (patch) => change(view, patch, onLook);
+  view.point = (spot) => point(view, spot);
+  view.pick = (spot) => pick(view, spot);
+  paintTheme(root);
+  await decodePictures(figure);
+  complete(view);
+  await render(view);
+  listen(view);
+  return view;
 }
 
-function paintTheme() {
-  document.documentElement.dataset.theme = themeNow();
+function skeleton(root, figure) {
+  const parts = {
+    finding: element("p", { class: "finding" }), form: element("form", { class: "controls", "aria-label": "What to show" }),
+    readout: element("p", { class: "readout", role: "status" }), footer: element("footer"),
+    stage: element("div", { class: "stage", tabindex: "0", role: "group", "aria-label": "The picture. Left and right change the head, up and down the layer, Shift with an arrow moves the cell, Enter pins its row, Escape lets go." }),
+    numbers: element("details", { class: "numbers" }, element("summary", {}, "The numbers as a table")),
+  };
+  parts.form.addEventListener("submit", (event) => event.preventDefault());
+  root.classList.add("normlens");
+  root.replaceChildren(element("h1", {}, figure.title), parts.finding, parts.form, parts.readout, parts.stage, parts.numbers, parts.footer);
+  return parts;
+}
+
+// Fills in what a look leaves open, and what a change of view or kind has made impossible.
+function complete({ figure, look }) {
+  const group = groupOf(figure, look), layers = group.map(({ layer }) => layer), heads = new Set(group.flatMap((panel) => panel.heads));
+  look.layers = look.layers.filter((layer) => layers.includes(layer));
+  if (!look.layers.length) look.layers = look.view === "grid" ? layers : [layers[(layers.length - 1) >> 1]];
+  look.heads = look.heads.filter((head) => heads.has(head));
+  look.measures = look.measures.filter((name) => group[0].maps.has(name));
+  if (!look.measures.length) look.measures = [[...group[0].maps.keys()][0]];
+  if (look.view === "picture" && !figure.sides[group[0].src].picture) look.view = "heat";
+  if (look.pin && look.pin[1] >= figure.sides[group[0][look.pin[0]]].tokens.length) look.pin = null;
+}
+
+function change(view, patch, onLook) {
+  const { look, figure } = view, before = groupOf(figure, look)[0], single = look.heads.length === 1, wasGrid = look.view === "grid";
+  Object.assign(look, patch);
+  if (patch.view === "grid" && !wasGrid) { view.kept = [before && look.layers, look.heads, look.measures]; Object.assign(look, { layers: [], heads: [] }); moved(look, true); }
+  if (patch.view && patch.view !== "grid" && wasGrid && view.kept) { [look.layers, look.heads, look.measures] = view.kept; view.kept = null; }
+  if ("heads" in patch && look.view !== "grid" && single !== (look.heads.length === 1)) moved(look, look.heads.length === 1);
+  const now = groupOf(figure, look)[0];
+  if (now.tgt !== before.tgt || now.src !== before.src) Object.assign(look, { pin: null });
+  if ("kind" in patch && look.view === "grid") look.layers = [];
+  view.spot = { ...NO_SPOT };
+  complete(view);
+  onLook({ ...look });
+  return render(view);
+}
+
+// A change to or from a single head brings its own picture of what is moved: ‖αf(x)‖ for one head, the sum for all.
+function moved(look, one) {
+  const [from, to] = one ? ["summed_norms", "weighted_norms"] : ["weighted_norms", "summed_norms"];
+  if (!look.measures.includes(to)) look.measures = look.measures.map((name) => (name === from ? to : name));
+}
+
+async function render(view) {
+  const { figure, look } = view, turn = ++view.turn;
+  view.root.setAttribute("aria-busy", "true");
+  choices(view, { save: (form) => save(view, form) });
+  await figure.load(panelsOf(figure, look).map(({ index }) => index));
+  if (turn !== view.turn) return; // another change came meanwhile
+  view.maps = look.view === "grid" ? [] : shownMaps(figure, look);
+  for (const map of view.maps) map.rescaled = look.rescale && look.hide.length > 0;
+  view.exact = null;
+  arrange(view);
+  headline(view);
+  view.footer.replaceChildren(...footnotes(figure, look, view.maps).map((text) => element("p", {}, text)), element("p", { class: "signature" }, figure.signature));
+  if (view.numbers.open) numbers(view);
+  const exact = await exactNumbers(view);
+  if (turn !== view.turn) return;
+  if (exact) { view.exact = exact; draw(view); }
+  view.root.setAttribute("aria-busy", "false");
+  prefetch(view);
+}
+
+// The layers beside the one shown are unpacked while nothing else happens.
+function prefetch({ figure, look }) {
+  const group = groupOf(figure, look), at = group.findIndex(({ layer }) => layer === look.layers[0]);
+  const beside = [group[at + 1], group[at - 1]].filter(Boolean).map(({ index }) => index);
+  (window.requestIdleCallback || setTimeout)(() => figure.load(beside).catch(() => {}));
+}
+
+function scenesOf({ figure, look, maps }, width, theme) {
+  const setting = { width, theme, look };
+  if (look.view === "grid") return gridScenes(figure, setting);
+  if (look.view === "picture") return pictureScenes(figure, maps, setting);
+  return { heat: heatScenes, lines: lineScenes, bars: barScenes }[look.view](maps, setting);
+}
+
+// Figures for the measures side by side, as many as the window is wide enough for.
+function arrange(view) {
+  const { stage, look } = view, count = look.measures.length, room = stage.clientWidth || 1000, gap = 28;
+  const beside = Math.max(1, Math.min(count, Math.floor((room + gap) / (400 + gap)))), width = Math.floor((room - gap * (beside - 1)) / beside);
+  view.width = width;
+  stage.style.gridTemplateColumns = `repeat(${beside}, minmax(0, 1fr))`;
+  view.scenes = scenesOf(view, width, themeOf(view.root));
+  const told = view.scenes.map((scene, k) => scene.map || view.maps[k]);
+  while (stage.children.length > told.length) stage.lastElementChild.remove();
+  told.forEach((map, k) => {
+    if (!stage.children[k]) stage.append(box(view, k));
+    const figure = stage.children[k];
+    figure.className = map.signed ? "signed" : map.tone;
+    figure.querySelector("figcaption").replaceChildren(element("b", {}, map.label), ` ${map.where}${basis(view, map, k)}`);
+    figure.querySelector(".scale").replaceChildren(...scale(view, map, k));
+    const canvas = figure.querySelector("canvas");
+    canvas.setAttribute("aria-label", described(view, map, k));
+  });
+  draw(view);
+}
+
+function basis({ look, scenes }, map, k) {
+  if (look.view !== "bars" && look.view !== "picture") return "";
+  const got = scenes[k].got, what = got.shares ? ", share" : "";
+  return got.from ? `${what} taken from “${got.from.label}” by each` : got.into ? `${what} received by “${got.into.label}”` : `${what} received, all rows`;
+}
+
+function scale(view, map, k) {
+  if (view.look.view === "bars") return [];
+  if (map.top === null) return [element("small", {}, "each thumbnail has its own scale")];
+  const bar = element("i"), theme = themeOf(view.root), shared = view.look.scale === "shared";
+  bar.style.background = `linear-gradient(to right, ${stopsOf(map, theme).join(",")})`;
+  if (["picture", "lines"].includes(view.look.view) && !map.signed) bar.style.background = `linear-gradient(to right, transparent, ${inkOf(theme)[map.tone]})`;
+  if (view.look.view === "picture") {
+    return ["0", bar, view.scenes[k].ends.told(view.scenes[k].ends.patches), element("small", {}, "up to the strongest patch")];
+  }
+  return [map.signed ? digits(-map.top) : "0", bar, digits(map.top), element("small", {}, shared ? "shared scale, all layers and heads" : "own scale, up to the largest cell shown")];
+}
+
+function described({ look, scenes }, map, k) {
+  const what = { heat: "Heat map", lines: "Lines between tokens", bars: "Bars per token", grid: "Thumbnails", picture: "Patches on the image" }[look.view];
+  if (look.view === "grid") return `${what} of ${map.label}, ${map.where}.`;
+  const most = map.rows && look.view !== "grid" ? `: ${map.rows.length} rows by ${map.columns.length} columns, from ${map.signed ? digits(-map.top) : 0} to ${digits(map.top)}` : "";
+  const got = scenes[k].got, top = got ? got.tokens[got.amounts.indexOf(Math.max(...got.amounts))] : null;
+  return `${what} of ${map.label}, ${map.where}${most}${top ? `; most at ${top.label}` : ""}.`;
+}
+
+function box(view, k) {
+  const canvas = element("canvas", { role: "img" }), hit = (event) => {
+    const frame = canvas.getBoundingClientRect();
+    return view.scenes[k].hit(event.clientX - frame.left, event.clientY - frame.top);
+  };
+  canvas.addEventListener("pointermove", (event) => view.point({ ...NO_SPOT, ...hit(event) }));
+  canvas.addEventListener("pointerleave", () => view.point({ ...NO_SPOT }));
+  canvas.addEventListener("click", (event) => pick(view, hit(event)));
+  return element("figure", {}, element("figcaption"), element("div", { class: "scroll" }, canvas), element("div", { class: "scale" }));
+}
+
+// A click pins what is under it, opens a thumbnail, or lets go of what was pinned.
+function pick(view, spot) {
+  if (!spot) return;
+  if (spot.thumb) {
+    const [layer, head] = spot.thumb;
+    view.kept = null;
+    view.change({ view: "heat", layers: [layer], heads: head === null ? [] : [head] });
+    return;
+  }
+  const { tgt, src } = panelsOf(view.figure, view.look)[0];
+  const pin = spot.patch !== undefined ? [tgt === src ? "tgt" : "src", spot.patch] : spot.row !== null ? ["tgt", spot.row] : ["src", spot.column];
+  view.change({ pin: String(view.look.pin) === String(pin) ? null : pin });
+}
+
+function point(view, spot) {
+  if (["row", "column"].every((name) => spot[name] === view.spot[name]) && String(spot.thumb) === String(view.spot.thumb)) return;
+  view.spot = spot;
+  draw(view);
+}
+
+// Only what follows the cursor: cheap enough for every move of the pointer.
+function draw(view) {
+  const ink = inkOf(themeOf(view.root)), marks = { ...view.spot, pin: view.look.pin };
+  view.scenes.forEach((scene, k) => {
+    const canvas = view.stage.children[k].querySelector("canvas");
+    scene.draw(canvasPen(canvas, scene.width, scene.height), marks, ink);
+  });
+  const maps = view.maps.length ? view.maps : [{ target: 0, side: 0 }];
+  view.readout.replaceChildren(...readout(view.figure, view.look, maps, view.spot, view.exact).map(({ text, tone }) => element("span", tone ? { class: tone } : {}, text)));
+}
+
+function headline(view) {
+  const told = finding(view.figure, view.look);
+  view.finding.hidden = !told && !view.figure.note;
+  if (!told) view.finding.replaceChildren(view.figure.note);
+  if (told) view.finding.replaceChildren(`${told.names}: `, element("b", { class: "weight" }, `${told.weight} of the weight`), ", ", element("b", { class: "norm" }, `${told.norm} of what is moved`), told.into);
+}
+
+function numbers(view) {
+  const lines = table(view.figure, view.look, view.maps, view.scenes).trimEnd().split("\n").slice(2).map((line) => line.split("\t"));
+  const most = 66, wide = Math.max(...lines.map((line) => line.length)), short = (cell) => (cell !== "" && Number.isFinite(Number(cell)) && cell.length > 6 ? digits(Number(cell)) : cell);
+  const rows = lines.slice(0, 2 * most).map((line, i) => element("tr", {}, ...line.slice(0, most).map((cell, j) => element(i && j ? "td" : "th", {}, short(cell)))));
+  const note = lines.length > 2 * most || wide > most ? [element("p", {}, "Only a part is shown here; Copy takes all.")] : [];
+  view.numbers.replaceChildren(view.numbers.firstElementChild, ...note, element("div", { class: "scroll" }, element("table", {}, element("tbody", {}, ...rows))));
+}
+
+// Buttons for what leaves the page: pictures on white, and the numbers.
+function save(view, form) {
+  const { figure, look } = view, name = `normlens-${look.view}`;
+  action(form, "svg", "SVG", "save what is on screen as SVG, on white, for paper", () => download(new Blob([asSvg(figure, ...lightParts(view))], { type: "image/svg+xml" }), `${name}.svg`));
+  action(form, "png", "PNG", "save what is on screen as PNG, on white", async () => download(await asPng(figure, ...lightParts(view)), `${name}.png`));
+  action(form, "copy", "Copy numbers", "copy the numbers on screen, tab-separated", async (event) => {
+    const button = event.currentTarget;
+    if (await copy(table(figure, look, view.maps, view.scenes), view.root)) { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy numbers"; }, 1500); }
+  });
+}
+
+function lightParts(view) {
+  const scenes = scenesOf(view, view.width, "light"), marks = { ...NO_SPOT, pin: view.look.pin };
+  for (const scene of scenes) scene.scaled = !["bars", "picture"].includes(view.look.view);
+  return [scenes.map((scene, k) => ({ scene, map: scene.map || view.maps[k] })), marks];
+}
+
+function listen(view) {
+  view.stage.addEventListener("keydown", (event) => key(view, event));
+  view.numbers.addEventListener("toggle", () => view.numbers.open && numbers(view));
+  let width = view.root.clientWidth;
+  new ResizeObserver(() => {
+    if (view.root.clientWidth && width !== (width = view.root.clientWidth)) arrange(view);
+    fitFrame(view.root);
+  }).observe(view.root);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { paintTheme(view.root); arrange(view); });
+}
+
+const themeOf = (root) => root.ownerDocument.documentElement.dataset.theme || "light";
+
+function paintTheme(root) {
+  root.ownerDocument.documentElement.dataset.theme = themeNow();
 }
 
 // In a notebook the frame is made as tall as its content, where the browser lets us.
-function fitFrame() {
+function fitFrame(root) {
   try {
-    const height = find("#view").getBoundingClientRect().height; // 0 while the notebook hides the output
+    const height = root.getBoundingClientRect().height; // 0 while the notebook hides the output
     if (window.frameElement && height) window.frameElement.style.height = `${Math.ceil(height) + 4}px`;
   } catch { /* another origin keeps its own height and scrolls */ }
-}
-
-paintTheme();
-try {
-  start();
-} catch (error) {
-  find("#view").hidden = true;
-  find("#fallback").prepend(`The interactive view could not start in this browser (${error.message}). The same numbers as text:\n\n`);
-  throw error;
 }

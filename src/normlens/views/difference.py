@@ -1,0 +1,121 @@
+"""What is larger here than there: one figure minus another.
+
+Room: figures to a figure. No drawing.
+
+Tokens are matched by position when both texts have the same number, else by the longest common subsequences of equal
+tokens; blocks by kind and layer; heads by number. What has no partner is left out, and the note says so. Where the
+heads of two models differ in number, their means are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from normlens.views.figure import Figure, Side
+from normlens.views.look import Look
+from normlens.views.maps import FigureError, Map, Panel
+
+Matched = tuple[list[int], list[int]]
+
+
+def difference(first: Figure, second: Figure) -> Figure:
+    """`first` minus `second`, map by map."""
+    notes: list[str] = []
+    others = {side.name: (number, side) for number, side in enumerate(second.sides)}
+    matched: dict[int, tuple[int, Matched]] = {}
+    sides = list(first.sides)
+    for number, side in enumerate(first.sides):
+        if side.name in others:
+            at, other = others[side.name]
+            pairs = _pairs(side, other)
+            if not pairs[0]:
+                raise FigureError(
+                    f"The two figures have no token of side '{side.name}' in common.\n"
+                    "  Do: compare texts that share words, or one text in two models with the same tokenizer."
+                )
+            matched[number] = at, pairs
+            sides[number] = _joined(side, other, pairs)
+            lost = len(side.tokens) + len(other.tokens) - 2 * len(pairs[0])
+            if lost:
+                notes.append(f"{lost} token{'s' * (lost != 1)} of side '{side.name}' without a partner left out")
+    panels = [panel for one in first.panels if (panel := _panel(one, second, matched, notes)) is not None]
+    if not panels:
+        raise FigureError(
+            "The two figures have no attention block in common.\n"
+            f"  got {', '.join(f'{p.kind} {p.name}' for p in first.panels[:6])} and "
+            f"{', '.join(f'{p.kind} {p.name}' for p in second.panels[:6])}\n  Do: compare blocks of the same kind."
+        )
+    alone = len(first.panels) + len(second.panels) - 2 * len(panels)
+    if alone:
+        notes.append(f"{alone} block{'s' * (alone != 1)} of only one of the two left out")
+    title = first.title if first.title == second.title else f"{first.title} − {second.title}"
+    same = first.signature == second.signature
+    signature = first.signature if same else f"{first.signature} − {second.signature}"
+    told = "Difference: red is more in the first, blue more in the second"
+    note = "; ".join([told, *dict.fromkeys(notes)]) + "."
+    return Figure(title, signature, tuple(sides), tuple(panels), Look(), note)
+
+
+def _pairs(side: Side, other: Side) -> Matched:
+    if len(side.tokens) == len(other.tokens):
+        return list(range(len(side.tokens))), list(range(len(side.tokens)))
+    blocks = SequenceMatcher(None, side.tokens, other.tokens, autojunk=False).get_matching_blocks()
+    here = [block.a + step for block in blocks for step in range(block.size)]
+    return here, [block.b + step for block in blocks for step in range(block.size)]
+
+
+def _joined(side: Side, other: Side, pairs: Matched) -> Side:
+    """The tokens both have; where they differ, both are written."""
+    words: list[int | None] = [side.words[at] for at in pairs[0]]
+    tokens = [a if (a := side.tokens[i]) == (b := other.tokens[j]) else f"{a}│{b}" for i, j in zip(*pairs, strict=True)]
+    keep = tuple(tokens) == side.tokens
+    return Side(
+        side.name,
+        tuple(tokens),
+        tuple(side.special[at] for at in pairs[0]),
+        tuple(words),
+        tuple(side.punctuation[at] for at in pairs[0]) if side.punctuation else (),
+        side.spelled if keep else (),
+        side.picture if keep else None,
+    )
+
+
+def _panel(panel: Panel, second: Figure, matched: dict[int, tuple[int, Matched]], notes: list[str]) -> Panel | None:
+    if panel.tgt not in matched or panel.src not in matched:
+        return None
+    (tgt, rows), (src, columns) = matched[panel.tgt], matched[panel.src]
+    key = (panel.kind, panel.name, tgt, src)
+    other = next((one for one in second.panels if (one.kind, one.name, one.tgt, one.src) == key), None)
+    if other is None:
+        return None
+    alike = panel.heads == other.heads
+    if not alike:
+        notes.append(f"heads differ in number ({len(panel.heads)} and {len(other.heads)}), so their means are compared")
+    maps = []
+    for name in panel.measures:
+        if name not in other.measures or (panel.map(name).axes == "head src" and not alike):
+            continue
+        here = _cut(panel.map(name), rows[0], columns[0], alike)
+        there = _cut(other.map(name), rows[1], columns[1], alike)
+        if here.axes == there.axes:
+            maps.append(replace(here, label=f"Δ {here.label}", values=here.values - there.values, signed=True))
+    size = (len(rows[0]), len(columns[0]))
+    heads = panel.heads if alike else (0,)
+    return (
+        replace(panel, heads=heads, size=size, maps=tuple(maps), error=max(panel.error, other.error)) if maps else None
+    )
+
+
+def _cut(one: Map, rows: Sequence[int], columns: Sequence[int], alike: bool) -> Map:
+    """The matched rows and columns; the mean over heads where heads cannot be compared one by one."""
+    values = one.values[..., columns]
+    if one.axes == "head src":
+        return replace(one, values=values)
+    values = values[..., rows, :]
+    if one.axes == "head tgt src" and not alike:
+        return replace(one, axes="tgt src", values=values.mean(axis=0, dtype=np.float32))
+    return replace(one, values=values)

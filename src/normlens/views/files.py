@@ -1,0 +1,32 @@
+"""A figure on disk: the interactive page, or the picture it looks at.
+
+Room: writing. The suffix decides.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from normlens.views.figure import Figure, FigureError
+from normlens.views.html import page
+
+DRAWN = (".svg", ".pdf", ".png")
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure in the form its suffix names."""
+    if path.suffix not in (".html", *DRAWN):
+        raise FigureError(f"'{path.name}' does not say its form.\n  Do: end it in .html, {', '.join(DRAWN)}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".html":
+            path.write_text(page(figure), encoding="utf-8")
+        else:
+            from normlens.views.plots import draw
+
+            draw(figure, path)
+    except OSError as error:
+        raise FigureError(
+            f"'{path}' cannot be written: {error.strerror or error}.\n  Do: choose another place."
+        ) from error
+    return path
