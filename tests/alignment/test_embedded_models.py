@@ -37,3 +37,10 @@ def test_the_sample_turns_round():
     forward, backward = default_sample("de-en"), default_sample("en-de")
     assert [(target, source) for source, target in forward.pairs] == backward.pairs
     assert {(t, s) for s, t in forward.golds[0].sure} == backward.golds[0].sure
+
+
+def test_a_trace_names_the_tokens_of_each_side_in_its_own_language(both):
+    """These tokenizers have two vocabularies, in which one id means two things."""
+    trace = both[0].trace(source="Die Katze schläft.", target="The cat sleeps.")
+    assert trace.words == [("die", "katze", "schläft", ".")]
+    assert trace.target_words == [("the", "cat", "sleeps", ".")]

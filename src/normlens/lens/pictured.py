@@ -40,7 +40,7 @@ def figure(trace: Trace, index: int, maps: Mapping[str, Sequence[Any]] | None, l
         )
     names = list(sides)
     panels = tuple(_panel(block, names.index(block.tgt), names.index(block.src)) for block in blocks)
-    title = "image" if one.sides[0].picture else " ".join(one.sides[0].words)[:80]
+    title = "image" if one.sides[0].picture else " ".join(bare(word) for word in one.sides[0].words)[:80]
     made = views.Figure(title, str(trace.signature), tuple(_side(side) for side in sides.values()), panels)
     if maps:
         made = made.with_maps({name: [_array(array) for array in arrays] for name, arrays in maps.items()})

@@ -52,11 +52,23 @@ def text_side(name: str, tokenizer: Any | None, ids: Sequence[int]) -> Side:
     if tokenizer is None or not hasattr(tokenizer, "convert_ids_to_tokens"):
         tokens = tuple(str(i) for i in ids)
         return Side(name, tuple(ids), tokens, (False,) * len(tokens), tuple(range(len(tokens))))
-    pieces = tokenizer.convert_ids_to_tokens(list(ids))
+    pieces = _pieces(tokenizer, ids, target=name == "target")
     tokens = tuple(str(i) if piece is None else str(piece) for i, piece in zip(ids, pieces, strict=True))
     specials = set(tokenizer.all_special_ids) - {getattr(tokenizer, "unk_token_id", None)}
     special = tuple(i in specials for i in ids)
     return Side(name, tuple(ids), tokens, special, word_ids(tokens, special))
+
+
+def _pieces(tokenizer: Any, ids: Sequence[int], *, target: bool) -> list[str | None]:
+    """What the tokenizer calls these ids. One with two vocabularies knows by itself only the names of the target's."""
+    pieces = tokenizer.convert_ids_to_tokens(list(ids))
+    encoder = getattr(tokenizer, "encoder", None)
+    if target or not isinstance(encoder, dict):
+        return pieces
+    if all(encoder.get(piece, i) == i for i, piece in zip(ids, pieces, strict=True)):
+        return pieces
+    names = {number: piece for piece, number in encoder.items()}
+    return [names.get(i, piece) for i, piece in zip(ids, pieces, strict=True)]
 
 
 def positions(name: str, count: int) -> Side:
