@@ -51,6 +51,8 @@ export function paint(values, top, signed, stops) {
   return colours;
 }
 
+export const themeOf = (root) => root.ownerDocument.documentElement.dataset.theme || "light";
+
 // A notebook has its own theme, whatever the system says: look at what is behind the frame, if we may.
 export function themeNow() {
   try {

@@ -51,13 +51,23 @@ function pictureScene(figure, map, width, look) {
   return { width, height: Math.max(high, before.length * 62 + 8), draw, hit, got, ends: { patches: patchEnd, told } };
 }
 
-// Images are decoded before the first picture is drawn.
+// Images are decoded before the first picture is drawn, and in grey, so that colour means only one thing.
 export async function decodePictures(figure) {
   for (const side of figure.sides) {
     if (!side.picture || side.picture.image) continue;
     const image = new Image();
     image.src = side.picture.src;
     await image.decode();
-    side.picture.image = image;
+    side.picture.image = grey(image);
   }
+}
+
+function grey(image) {
+  const canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+  canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
+  pen.drawImage(image, 0, 0);
+  const pixels = pen.getImageData(0, 0, canvas.width, canvas.height), { data } = pixels;
+  for (let i = 0; i < data.length; i += 4) data[i] = data[i + 1] = data[i + 2] = 0.2126 * data[i] + 0.7152 * data[i + 1] + 0.0722 * data[i + 2];
+  pen.putImageData(pixels, 0, 0);
+  return canvas;
 }
