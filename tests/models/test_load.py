@@ -55,3 +55,11 @@ def test_a_causal_model_keeps_its_head(tmp_path):
 
     GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=2, vocab_size=20)).save_pretrained(tmp_path)
     assert nl.load(tmp_path).subject.model.can_generate()
+
+
+def test_weights_that_were_cut_short_are_a_sentence(tmp_path):
+    tiny.build("bert").model.save_pretrained(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:200])
+    with pytest.raises(nl.LoadError, match="a copy cut short"):
+        nl.load(tmp_path)

@@ -32,7 +32,7 @@ def test_lengths_are_pooled_over_all_tokens_head_by_head(compared):
         assert spread.count[layer, head] == len(values)
         expected = np.mean(values), np.std(values), np.min(values), np.max(values)
         got = (part[layer, head] for part in (spread.mean, spread.deviation, spread.low, spread.high))
-        rounding = 1e-6 * np.max(values)  # the shortest of them is one number, as exact as a batch of another shape makes it
+        rounding = 1e-6 * np.max(values)  # the shortest is one number, and rounded as its batch was
         np.testing.assert_allclose(tuple(got), expected, rtol=1e-6, atol=rounding)
         np.testing.assert_allclose(spread.variation[layer, head], np.std(values) / np.mean(values), rtol=1e-6)
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import torch
 import transformers
+from safetensors import SafetensorError
 from torch import nn
 
 from normlens.errors import NormlensError
@@ -79,7 +80,7 @@ def subject(
             )
         if tokenizer is None:
             tokenizer = _tokenizer(folder, config, options)
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         raise LoadError(_explained(folder, error)) from error
     if device is not None:
         model.to(device)  # pyright: ignore[reportArgumentType]
@@ -178,7 +179,7 @@ def _explained(source: str | Path, error: Exception) -> str:
         has = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") or "nothing"
         return (
             f"No model could be loaded from the folder '{source}'.\n  Got: {first}\n  It holds: {has}\n"
-            "  Usual causes: no config.json or no *.safetensors in it, or the weights are in another format.\n"
+            "  Usual causes: no config.json or no *.safetensors in it, another format, or a copy cut short.\n"
             "  Do: point at the folder that save_pretrained() wrote; for .bin weights you trust, --any-weights\n"
             "  (weights='any' in Python)."
         )
