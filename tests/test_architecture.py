@@ -23,6 +23,7 @@ FLOW = [
     "studies",
     "reports",
     "reproduction",
+    "server",
     "cli",
     "__main__",
 ]

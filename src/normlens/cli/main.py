@@ -24,6 +24,7 @@ COMMANDS = {  # each is a module of its name here, whose register(commands) adds
     "aer": "alignment error rate of a file of word links, with intervals and a paired test",
     "nmt": "train a translation model from parallel text, and translate with it",
     "reproduce": "run a paper's experiments again and print its numbers beside ours",
+    "serve": "the explorer in a browser: type a text, pick a model, look around",
     "doctor": "prove a model, block by block",
 }
 EPILOG = """examples:
@@ -35,6 +36,7 @@ EPILOG = """examples:
   normlens align --source a.de --target a.en       word alignments out of a translation model
   normlens aer links.txt --gold gold.talp          how good a file of word links is
   normlens nmt train --source a.de --target a.en --out de-en
+  normlens serve --open                            the explorer, in your browser
   normlens doctor bert-base-uncased                is every block of this model exact?
   normlens doctor llama --tiny                     the same for an architecture, without its weights
 """

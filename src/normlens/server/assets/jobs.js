@@ -1,0 +1,47 @@
+// One run at a time: asked for, followed, cancelled.
+
+import { Problem, call, getJson, postJson } from "./api.js";
+
+const STAGES = {
+  starting: () => "Starting",
+  loading: () => "Loading the model",
+  writing: ({ done, of }) => `The model writes: ${done} tokens of at most ${of}`,
+  layers: ({ done, of }) => `Attention block ${done} of ${of}`,
+  opening: () => "Opening the file",
+  packing: () => "Packing the numbers",
+};
+
+let current = null; // id of the job that may be cancelled
+
+export const ask = (question, tell) => follow(() => postJson("/api/jobs", question), tell);
+
+export const open = (file, tell) =>
+  follow(async () => (await call("/api/open", { method: "POST", body: file, type: "application/octet-stream" })).json(), tell);
+
+export async function cancel() {
+  if (current) await call(`/api/jobs/${current}`, { method: "DELETE" });
+}
+
+export function abandon() {
+  if (current) call(`/api/jobs/${current}`, { method: "DELETE", keepalive: true }).catch(() => {});
+}
+
+async function follow(start, tell) {
+  let job = await start();
+  current = job.id;
+  try {
+    while (job.state === "waiting" || job.state === "running") {
+      tell(words(job), job.stage === "layers" || job.stage === "writing" ? job : null);
+      job = await getJson(`/api/jobs/${job.id}?after=${job.version}`);
+    }
+  } finally {
+    current = null;
+  }
+  if (job.state !== "done") throw new Problem(job.error, job.do, job.state === "cancelled" ? -1 : 422);
+  return { id: job.id, ...job.result };
+}
+
+function words(job) {
+  if (job.state === "waiting") return job.position > 1 ? `Waiting: number ${job.position} in the queue` : "Waiting: next in the queue";
+  return STAGES[job.stage]?.(job) ?? "Running";
+}

@@ -1,0 +1,33 @@
+// The state of the page as a link. It stands behind #, which browsers keep to themselves: no server log ever has the text.
+
+export function write(state) {
+  const bytes = new TextEncoder().encode(JSON.stringify(state));
+  let letters = "";
+  for (const byte of bytes) letters += String.fromCharCode(byte);
+  return `#run=${btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+}
+
+// The state in a link, null without one; whatever is not as written above is left out.
+export function read(hash) {
+  const packed = new URLSearchParams(hash.slice(1)).get("run");
+  if (!packed) return null;
+  try {
+    const letters = atob(packed.replaceAll("-", "+").replaceAll("_", "/"));
+    const state = JSON.parse(new TextDecoder().decode(Uint8Array.from(letters, (letter) => letter.charCodeAt(0))));
+    const first = question(state.first);
+    if (!first) return null;
+    const look = state.look && typeof state.look === "object" ? state.look : null;
+    return { first, second: question(state.second), look };
+  } catch {
+    return null;
+  }
+}
+
+export const token = (hash) => new URLSearchParams(hash.slice(1)).get("token");
+
+function question(given) {
+  if (!given || typeof given.model !== "string" || typeof given.text !== "string") return null;
+  const kept = { model: given.model, text: given.text };
+  for (const name of ["pair", "target"]) if (typeof given[name] === "string") kept[name] = given[name];
+  return kept;
+}

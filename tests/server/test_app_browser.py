@@ -1,0 +1,205 @@
+"""The explorer as a person uses it, in a real browser."""
+
+import pytest
+
+import normlens as nl
+
+READY = "#view canvas"
+
+
+@pytest.fixture
+def tab(browser, explorer):
+    """Opens the explorer; at the end no error was logged and no other computer asked."""
+    complaints, requests, contexts = [], [], []
+    origin = f"http://{explorer.host}"
+
+    def open_page(hash: str = "", expected: tuple[str, ...] = (), **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        page.on("console", lambda message: complaints.append(message.text) if message.type != "debug" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(f"{origin}/{hash}")
+        page.locator("#first option").nth(2).wait_for(state="attached")
+        page.expected = expected
+        return page
+
+    yield open_page
+    expected = [text for context in contexts for page in context.pages for text in getattr(page, "expected", ())]
+    for context in contexts:
+        context.close()
+    assert [text for text in complaints if not any(part in text for part in expected)] == []
+    assert [url for url in requests if not url.startswith((origin, "data:", "blob:"))] == []
+
+
+def show(page, text: str, **fields) -> None:
+    page.locator("#first [name=text]").fill(text)
+    for name, value in fields.items():
+        field = page.locator(f"#first [name={name}]")
+        field.select_option(value) if name == "model" else field.fill(value)
+    page.locator("#show").click()
+
+
+def shown(page, title: str) -> None:
+    page.locator("#status", has_text=f"Shown: {title}").wait_for()
+    page.locator(READY).first.wait_for()
+    assert page.locator("#problem").is_hidden()
+
+
+def test_type_a_text_and_see_it(tab):
+    page = tab()
+    show(page, "the cat sat on the mat")
+    shown(page, "the cat sat on the mat")
+    assert page.locator("#view figure").count() == 2
+    assert page.locator("#page").get_attribute("href").endswith("/view.html")
+    assert page.locator("#trace").is_visible()
+
+
+def test_everything_by_keyboard(tab):
+    page = tab()
+    page.locator("#first [name=text]").focus()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("the dog ran")
+    page.keyboard.press("Control+Enter")
+    shown(page, "the dog ran")
+    page.locator("#view .stage").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#view figcaption").first.inner_text()
+
+
+def test_a_translation_asks_for_source_and_target(tab):
+    page = tab()
+    page.locator("#first [name=model]").select_option("translator")
+    assert "Source" in page.locator("#first .text").inner_text()
+    assert "the model writes it" in page.locator("#first .other").inner_text()
+    show(page, "the cat sat", other="a dog ran")
+    shown(page, "the cat sat")
+
+
+def test_cancelling_a_long_run_leaves_the_page_ready(tab):
+    page = tab()
+    show(page, "the cat sat on the mat and slept quietly " * 31, model="slow")
+    page.locator("#status", has_text="block").wait_for()
+    page.locator("#cancel").click()
+    page.locator("#status", has_text="Cancelled").wait_for()
+    assert page.locator("#cancel").is_hidden()
+    show(page, "a cat", model="reader")
+    shown(page, "a cat")
+
+
+def test_a_refusal_is_a_sentence_with_what_to_do(tab):
+    page = tab()
+    show(page, "cat " * 400)
+    problem = page.locator("#problem")
+    problem.wait_for()
+    assert "401 tokens" in problem.inner_text()
+    assert "shorten" in problem.inner_text().lower()
+    assert problem.get_attribute("role") == "alert"
+
+
+def test_a_refused_request_is_shown_too(tab):
+    page = tab(expected=("422",))
+    show(page, "a" * 30_000)
+    page.locator("#problem", has_text="30,000 characters").wait_for()
+
+
+def test_the_link_restores_text_model_and_look(tab):
+    page = tab()
+    show(page, "the old cat slept", model="reader")
+    shown(page, "the old cat slept")
+    page.locator("#view .stage").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    caption = page.locator("#view figcaption").first.inner_text()
+    link = page.evaluate("location.hash")
+    assert "run=" in link
+    assert "cat" not in page.url
+    again = tab(link)
+    shown(again, "the old cat slept")
+    assert again.locator("#first [name=text]").input_value() == "the old cat slept"
+    assert again.locator("#view figcaption").first.inner_text() == caption
+
+
+def test_a_broken_link_is_left_alone(tab):
+    page = tab("#run=%%%nonsense")
+    assert page.locator("#problem").is_hidden()
+    show(page, "a cat")
+    shown(page, "a cat")
+
+
+def test_open_a_saved_trace_by_button_and_by_dropping_it(tab, folders, tmp_path):
+    path = nl.load(folders["reader"]).trace("a dog ran under the tree").save(tmp_path / "t.safetensors")
+    page = tab()
+    page.locator("#file").set_input_files(path)
+    shown(page, "a dog ran under the tree")
+    assert page.locator("#copy").is_disabled()
+    bad = tmp_path / "bad.safetensors"
+    bad.write_bytes(b"no trace at all")
+    page.locator("#file").set_input_files(bad)
+    page.locator("#problem", has_text="trace").wait_for()
+    transfer = page.evaluate_handle(
+        "bytes => { const all = new DataTransfer();"
+        "all.items.add(new File([new Uint8Array(bytes)], 't.safetensors')); return all; }",
+        list(path.read_bytes()),
+    )
+    page.dispatch_event("body", "drop", {"dataTransfer": transfer})
+    shown(page, "a dog ran under the tree")
+
+
+def test_compare_two_texts(tab):
+    page = tab()
+    page.locator("#compare summary").click()
+    page.locator("#second [name=text]").fill("the dog sat")
+    show(page, "the cat sat")
+    page.locator("#status", has_text="Shown:").wait_for()
+    page.locator("#view figure.signed").first.wait_for()
+    assert page.locator("#trace").is_hidden()
+    again = tab(page.evaluate("location.hash"))
+    again.locator("#view figure.signed").first.wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_narrow_and_wide_light_and_dark(tab, scheme, width):
+    page = tab(color_scheme=scheme, viewport={"width": width, "height": 800})
+    show(page, "the cat sat on the mat")
+    shown(page, "the cat sat on the mat")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+
+
+def test_the_report_stands_beside_it(tab):
+    page = tab()
+    assert page.locator("#report").is_visible()
+    with page.context.expect_page() as opened:
+        page.locator("#report").click()
+    opened.value.wait_for_load_state()
+    assert "found" in opened.value.content()
+
+
+def test_the_link_with_the_token_opens_the_page_and_the_token_leaves_the_address(browser, start, folders):
+    locked = start(folders["reader"], token="a-token-of-the-tests-0002")
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"http://{locked.host}/")
+    page.locator("#problem", has_text="token").wait_for()
+    page.goto("about:blank")
+    page.goto(locked.link)
+    page.locator("#first option").wait_for(state="attached")
+    assert "token" not in page.url
+    assert page.evaluate("document.cookie") == ""
+    page.goto(f"http://{locked.host}/")
+    page.locator("#first option").wait_for(state="attached")
+    context.close()
+
+
+def test_every_field_has_a_name_for_screen_readers(tab):
+    page = tab()
+    unnamed = page.evaluate(
+        "[...document.querySelectorAll('#ask :is(select, textarea, button, input)')]"
+        ".filter(e => !(e.labels?.length || e.ariaLabel || e.textContent.trim())).map(e => e.outerHTML)"
+    )
+    assert unnamed == []
+    assert page.locator("#status").get_attribute("aria-live") == "polite"
