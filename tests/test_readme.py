@@ -37,7 +37,7 @@ def test_every_name_of_the_second_example_exists(minilm):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_line_is_understood(page, capsys):
     for line in re.findall(
-        r"^(?:    |\$ )?normlens ((?:show|report|study|align|aer|nmt|reproduce|doctor).*)$",
+        r"^(?:    |\$ )?normlens ((?:show|serve|report|study|align|aer|nmt|reproduce|doctor).*)$",
         page.read_text(encoding="utf-8"),
         re.MULTILINE,
     ):

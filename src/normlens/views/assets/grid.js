@@ -18,7 +18,10 @@ function gridScene(figure, name, width, theme, look) {
   const size = Math.max(10, Math.min(heads.length > 1 ? 76 : 120, Math.floor((width - left) / heads.length) - gap)), high = map.axes === "head src" ? Math.max(8, size >> 1) : size;
   const thumbs = panels.flatMap((panel, i) => heads.map((head, j) => ({ panel, head, i, j, ...thumbnail(figure, panel, name, head, look) })));
   const shared = look.scale === "shared" ? thumbs.reduce((most, thumb) => Math.max(most, thumb.top), 0) : null, { rows, columns } = thumbs[0];
-  const image = sheet(thumbs, heads.length, map, shared, stopsOf(map, theme));
+  const drawn = [name, look.kind, look.layers, look.heads, look.unit, look.hide, look.rescale, look.scale, theme].join(" ");
+  figure.sheets ??= new Map();
+  if (!figure.sheets.has(drawn)) figure.sheets.set(drawn, sheet(thumbs, heads.length, map, shared, stopsOf(map, theme)));
+  const image = figure.sheets.get(drawn);
 
   function draw(pen, { thumb: over }, ink) {
     heads.forEach((head, j) => size >= 18 && pen.text(head === null ? "all heads" : `H${head}`, left + j * (size + gap) + size / 2, top - 9, { size: head === null ? 12 : Math.min(12, size / 2.4), fill: ink.muted, anchor: "middle" }));
