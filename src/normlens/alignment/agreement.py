@@ -53,27 +53,34 @@ def most_agreed(
     *,
     measure: Measure,
     positions: Sequence[Position] = BOTH,
+    own: int | None = None,
 ) -> tuple[Choice, Choice]:
     """For each direction the run of layers on whose strongest links both directions agree most.
 
     There is one for each way to read rows. Where there are two ways their mean is read, weighted by the agreement, so
-    that rows which are not about the word count for little.
+    that rows which are not about the word count for little. The first `own` sentences are the user's: whether source
+    and target may be swapped is asked of these alone.
     """
     swapped = [(target, source) for source, target in sentences]
     both = list(zip(_maps(forward, sentences, measure), _maps(backward, swapped, measure), strict=True))
     seen = [(one, other) for one, other in both if one is not None and other is not None]
     if not seen:
         raise NothingToChoose(NO_PAIR)
+    mine = seen[: sum(one is not None and other is not None for one, other in both[:own])]
+    ahead, behind = (sum(len(next(iter(pair[side].values()))) for pair in mine) for side in (0, 1))
     runs: list[tuple[Places, Places]] = []
     agreed: list[float] = []
+    among_own: list[float] = []
     for position in positions:
         front = _links([one for one, _ in seen], measure, _runs(forward, position))
         back = _links([other for _, other in seen], measure, _runs(backward, position))
         scored = {pair: _agreement(front[pair[0]], back[pair[1]]) for pair in product(front, back)}
         runs.append(max(scored, key=lambda pair: scored[pair]))
         agreed.append(scored[runs[-1]])
+        among_own.append(_agreement(front[runs[-1][0]][:ahead], back[runs[-1][1]][:behind]))
     listed = ", ".join(f"{ROWS[rows]} {100 * share:.1f} %" for rows, share in zip(positions, agreed, strict=True))
-    why = f"the two directions agree most there (links of {len(seen)} pairs: {listed}{_doubt(max(agreed), len(seen))})"
+    doubt = _doubt(None, len(seen)) or _doubt(max(among_own) if len(mine) >= FEW else None, len(seen))
+    why = f"the two directions agree most there (links of {len(seen)} pairs: {listed}{doubt})"
     return _mixed([one for one, _ in runs], agreed, why), _mixed([two for _, two in runs], agreed, why)
 
 
@@ -81,7 +88,10 @@ def _doubt(agreed: float | None, pairs: int) -> str:
     if pairs < FEW:
         return "; so few that the choice is uncertain"
     if agreed is not None and agreed < LITTLE:
-        return "; so little that source and target may be swapped, or be no translations of each other"
+        return (
+            f"; in your text {100 * agreed:.1f} %, so little that source and target may be swapped, or be no"
+            " translations of each other"
+        )
     return ""
 
 

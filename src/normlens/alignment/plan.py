@@ -37,11 +37,13 @@ def plan(
     least: float = 0.0,
     many: float = MANY,
     words: str = "whitespace",
+    own: int | None = None,
 ) -> Plan:
     """Decide how to align; what is left "auto" is chosen on the sample, without gold.
 
     Layers: "auto" by agreement, "norm" that of the largest mean norm, "all", or numbers. Rows of layers that are not
     chosen by agreement are read as the decoder's input, AWI, unless `position` says otherwise. `words` is only told.
+    Of the sample the first `own` pairs are the user's, if not all are.
     """
     for one in (lens, reverse):
         if one is not None:
@@ -63,7 +65,7 @@ def plan(
         backward = _chosen(reverse, reverse_layers or layers, rows, swapped)
         positions = POSITIONS.get(rows, BOTH if forward is backward is None else ("input",))
         if forward is None or backward is None:
-            found = most_agreed(lens, reverse, sample, measure=measured, positions=positions)
+            found = most_agreed(lens, reverse, sample, measure=measured, positions=positions, own=own)
             forward, backward = forward or found[0], backward or found[1]
     ways = [
         Way(one, tuple(Reading(measured, *place, head) for place in choice.places), choice.why, choice.weights)

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     lens, reverse = _lenses(options)
     total = _count(options)
     sample, pairs = peek(islice(_pairs(options), options.limit))
-    decided = plan(lens, reverse, _enough(options, sample), **_chosen(options))
+    decided = plan(lens, reverse, _enough(options, sample), own=len(sample), **_chosen(options))
     _tell(decided)
     done = _written(options.out) if options.resume and options.out else 0
     left: dict[int, str] = {}
