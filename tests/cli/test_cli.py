@@ -54,7 +54,19 @@ def test_show_reads_standard_input(capsys, monkeypatch):
         (["show", "a", "--model", "no/such-model"], "could not be loaded"),
         (["show", "a", "--target", "b"], "one side"),
         (["show", "a", "--layer", "77"], "choose from 0, 1, 2, 3, 4, 5"),
-        (["show", "a", "--table", "t.xlsx"], "does not say its form"),
+        (["show", "a", "--table", "t.xlsx"], "end it in .csv or .parquet"),
+        (["show", ""], "empty"),
+        (["show", "a cat", "--against", ""], "empty"),
+        (["show", "a cat", "--against", "a dog", "--table", "t.csv"], "a difference has --html and --figure"),
+        (["show", "a", "--html", "v.txt"], "end it in .html"),
+        (["show", "a", "--figure", "v.gif"], "end it in .svg or .pdf or .png"),
+        (["show", "a", "--save", "v.html"], "end it in .safetensors"),
+        (["show", "a", "--view", "picture"], "there is no picture"),
+        (["show", "a", "--pin", "zebra"], "there is no token 'zebra'"),
+        (["show", "--image", "no.png"], "cannot be read as an image"),
+        (["show", "--image", "README.md"], "cannot be read as an image"),
+        (["show", "--image", "docs/images/view.png"], "reads text"),
+        (["show", "a", "--device", "nowhere"], "cannot be moved to the device 'nowhere'"),
         (["doctor", "no/such-model"], "could not be loaded"),
         (["doctor", "no/such-model", "--tiny"], "could not be loaded"),
     ],
@@ -65,6 +77,17 @@ def test_bad_input_is_a_sentence_and_never_a_traceback(capsys, arguments, said):
     assert error.startswith("normlens: ")
     assert said in error
     assert "Traceback" not in error
+
+
+def test_show_draws_a_figure_and_a_difference(capsys, tmp_path):
+    picture, page = tmp_path / "lines.svg", tmp_path / "both.html"
+    assert main(["show", "The cat sat.", "--view", "lines", "--layer", "1", "--words", "--figure", str(picture)]) == 0
+    assert picture.read_text().startswith("<?xml")
+    assert main(["show", "The cat sat.", "--against", "The dog sat.", "--html", str(page)]) == 0
+    told = capsys.readouterr()
+    assert "cat│dog" in told.out
+    assert "cat\\u2502dog" in page.read_text()
+    assert f"View: {page}" in told.err
 
 
 def test_advice_on_the_command_line_is_in_its_own_words(capsys):

@@ -149,3 +149,22 @@ def test_repr_says_what_it_is(minilm):
     assert "6 self blocks" in text
     assert "all-MiniLM-L6-v2@" in text
     assert "6 self blocks exact" in repr(minilm)
+
+
+def test_a_figure_is_titled_by_its_text_and_a_long_one_is_cut_at_a_word(minilm):
+    assert minilm.trace("The cat sat.").figure().title == "the cat sat ."
+    title = minilm.trace("word " * 60).figure().title
+    assert title == "word " * 16 + "…"
+
+
+def test_a_map_that_is_given_is_shown(minilm):
+    trace = minilm.trace("The cat sat.")
+    figure = trace.figure(maps={"mine": [block.weights for block in trace.blocks]})
+    assert figure.look.measures == ("weights", "mine")
+
+
+def test_a_trace_is_saved_as_a_picture_by_its_suffix(minilm, tmp_path):
+    trace = minilm.trace("The cat sat.")
+    assert trace.save(tmp_path / "cat.svg", view="bars", pin="cat").read_text().startswith("<?xml")
+    with pytest.raises(nl.NormlensError, match=r"view: a \.csv file holds everything"):
+        trace.save(tmp_path / "cat.csv", view="bars")

@@ -1,5 +1,7 @@
 """One figure minus another: what has a partner is compared, what has none is named."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from view_figures import headline, random_figure, translation
@@ -62,3 +64,29 @@ def test_the_largest_changes_are_told_in_words():
     tokens = ("a", "cat", "[SEP]")
     assert f"{values[row, column]:+.3g}  self L0: {tokens[row]} looks at {tokens[column]}" in text
     assert "Difference: red is more in the first" in text
+
+
+def test_a_difference_is_never_rescaled():
+    """Its rows add up to nothing in particular: differences of weights to 0."""
+    first, second = random_figure("[CLS]", "a", "b"), random_figure("[CLS]", "a", "c", seed=1)
+    look = {"heads": 0, "layers": 0, "measures": "weights", "hide": "special"}
+    plain, asked = (shown(first.minus(second).looking(rescale=rescale, **look))[0] for rescale in (False, True))
+    np.testing.assert_array_equal(plain.values, asked.values)
+    assert abs(plain.values).max() > 0.01
+
+
+def test_words_of_a_difference_are_spelled_and_both_are_written_where_they_differ():
+    def spelled(*tokens, words, seed=0):
+        figure = random_figure(*tokens, seed=seed)
+        return replace(figure, sides=(replace(figure.sides[0], spelled=words),))
+
+    first = spelled("un", "##likely", "fox", words=("unlikely", "fox"))
+    second = spelled("un", "##likely", "cat", words=("unlikely", "cat"), seed=1)
+    (got,) = shown(first.minus(second).looking(unit="words", measures="weights"))
+    assert [token.label for token in got.columns] == ["unlikely", "fox│cat"]
+
+
+def test_a_single_head_of_a_difference_brings_what_that_head_moves():
+    both = random_figure("a", "b").minus(random_figure("a", "b", seed=1))
+    assert [one.name for one in shown(both.looking(heads=1))] == ["weights", "weighted_norms"]
+    assert [one.name for one in shown(both)] == ["weights", "summed_norms"]

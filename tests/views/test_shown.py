@@ -1,5 +1,7 @@
 """What a look shows, against loops that do the same slowly; what it cannot show is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -117,6 +119,7 @@ def test_what_suits_the_view_is_filled_in():
         ({"view": "picture"}, "there is no picture"),
         ({"pin": ("tgt", 3)}, "there is no token 3; side 'tgt' has tokens 0 to 2"),
         ({"pin": "dog"}, "there is no token 'dog'.\n  got a cat"),
+        ({"pin": ("tgt", "cat")}, "give a token, its number, or ('tgt' or 'src', its number)"),
         ({"colour": "red"}, "a look has no 'colour'; it has"),
     ],
 )
@@ -126,8 +129,17 @@ def test_a_look_at_what_is_not_there_is_refused(look, told):
     assert told in str(refused.value)
 
 
-def test_a_token_can_be_pinned_by_its_name():
+def test_a_token_can_be_pinned_by_its_name_its_number_or_its_word():
     assert headline().looking(pin="cat").look.pin == ("tgt", 1)
+    assert headline().looking(pin=2).look.pin == ("tgt", 2)
+    assert headline().looking(pin=["src", np.int64(0)]).look.pin == ("src", 0)
+    figure = random_figure(*TOKENS)
+    words = replace(figure.sides[0], spelled=("unlikely", "tale", ",", "true", "."))
+    assert replace(figure, sides=(words,)).looking(pin="unlikely").look.pin == ("tgt", 1)
+
+
+def test_whole_numbers_of_other_libraries_are_whole_numbers():
+    assert random_figure(*TOKENS).looking(layers=np.int64(1), heads=np.arange(2)).look.heads == (0, 1)
 
 
 def test_layers_without_the_chosen_head_are_left_out():
@@ -135,7 +147,7 @@ def test_layers_without_the_chosen_head_are_left_out():
     blocks = tuple(panel(np.full((h, 2, 2), 0.5), np.ones((h, 2)), name=f"L{n}") for h, n in sizes)
     figure = Figure("t", "s", (side("a", "b"),), blocks)
     (got,) = shown(figure, Look(layers=(0, 1), heads=(2,), measures=("weights",)))
-    assert got.where == "L1, H2"
+    assert got.where == "L1H2"
     with pytest.raises(FigureError, match=r"no layer of \(0,\) has a head of \(2,\)"):
         shown(figure, Look(layers=(0,), heads=(2,)))
 

@@ -45,7 +45,9 @@ def register(commands: Any) -> None:
     files.add_argument("--figure", type=Path, metavar="F", help="also write a picture for a paper: .svg, .pdf or .png")
     files.add_argument("--table", type=Path, metavar="F", help="also write every number, as .csv or .parquet")
     files.add_argument("--save", type=Path, metavar="F", help="also write the trace, as .safetensors")
-    look = parser.add_argument_group("what is looked at, in the terminal and in the files")
+    look = parser.add_argument_group(
+        "what is looked at in --html and --figure; --layer and --head also in the terminal"
+    )
     look.add_argument("--view", choices=get_args(View), default="heat", help="of the files (default: heat)")
     look.add_argument("--layer", type=int, metavar="N", help="layer, from 0 (default: the middle one)")
     look.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: all heads)")
@@ -60,6 +62,7 @@ def register(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Trace, print, write."""
+    _check_files(options)
     lens = load_from(options)
     trace = _traced(lens, options, options.text)
     look = _look(options)
@@ -77,6 +80,20 @@ def run(options: argparse.Namespace) -> int:
         if path is not None:
             print(f"{what}: {trace.save(path)}", file=sys.stderr)
     return 0
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    """Refuse a name that does not fit before the work, not after it."""
+    forms = {
+        "html": (".html",),
+        "figure": (".svg", ".pdf", ".png"),
+        "table": (".csv", ".parquet"),
+        "save": (".safetensors",),
+    }
+    for name, suffixes in forms.items():
+        path = getattr(options, name)
+        if path is not None and path.suffix not in suffixes:
+            raise InputError(f"--{name} {path}: this does not say its form.\n  Do: end it in {' or '.join(suffixes)}.")
 
 
 def _compare(lens: Lens, trace: Trace, options: argparse.Namespace, look: dict[str, Any]) -> int:
@@ -98,7 +115,7 @@ def _compare(lens: Lens, trace: Trace, options: argparse.Namespace, look: dict[s
 def _traced(lens: Lens, options: argparse.Namespace, text: str | None) -> Trace:
     if options.image is not None:
         return lens.trace(_image(options.image))
-    text = sys.stdin.read() if text == "-" else text or default_text()
+    text = sys.stdin.read() if text == "-" else default_text() if text is None else text
     if options.target is None:
         return lens.trace((text, options.pair) if options.pair else text, truncate=options.truncate)
     if not lens.subject.is_seq2seq:

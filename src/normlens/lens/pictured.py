@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from normlens.lens.trace import Trace
 
 NEEDED = ("weights", "transformed_norms", "summed_norms")
+LONGEST = 80  # letters of a title, for each side
 
 
 class NothingToShow(NormlensError):
@@ -40,11 +41,23 @@ def figure(trace: Trace, index: int, maps: Mapping[str, Sequence[Any]] | None, l
         )
     names = list(sides)
     panels = tuple(_panel(block, names.index(block.tgt), names.index(block.src)) for block in blocks)
-    title = "image" if one.sides[0].picture else " ".join(bare(word) for word in one.sides[0].words)[:80]
-    made = views.Figure(title, str(trace.signature), tuple(_side(side) for side in sides.values()), panels)
+    made = views.Figure(_title(one), str(trace.signature), tuple(_side(side) for side in sides.values()), panels)
     if maps:
         made = made.with_maps({name: [_array(array) for array in arrays] for name, arrays in maps.items()})
+        look = {"measures": ("weights", *maps), **look}
     return made.looking(**look)
+
+
+def _title(one: Trace) -> str:
+    """The text, for translations with its target, as far as it fits on a line."""
+    if one.sides[0].picture:
+        return "image"
+    return " → ".join(_shortened([bare(word) for word in side.words]) for side in (*one.sides, *one.targets))
+
+
+def _shortened(words: Sequence[str]) -> str:
+    text = " ".join(words)
+    return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
 
 
 def _drawable(block: Block, sides: Mapping[str, Side]) -> bool:

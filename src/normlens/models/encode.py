@@ -176,6 +176,10 @@ def _processed(subject: Subject, images: Any) -> dict[str, Any]:
         raise InputError(
             "An image was given, but no processor.\n  Do: normlens.load(model, processor), or give pixel_values."
         )
+    if hasattr(subject.tokenizer, "convert_ids_to_tokens") and not hasattr(subject.tokenizer, "image_processor"):
+        raise InputError(
+            f"An image was given, but '{subject.name}' reads text.\n  Do: give a text, or load a vision model."
+        )
     return dict(subject.tokenizer(images=images, return_tensors="pt"))
 
 

@@ -83,7 +83,14 @@ def subject(
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         raise LoadError(_explained(folder, error)) from error
     if device is not None:
-        model.to(device)  # pyright: ignore[reportArgumentType]
+        try:
+            model.to(device)  # pyright: ignore[reportArgumentType]
+        except (RuntimeError, AssertionError) as error:
+            raise LoadError(
+                f"The model cannot be moved to the device '{device}': {str(error).splitlines()[0]}\n"
+                "  Usual causes: a misspelt name, no such device here, or a torch built without it.\n"
+                "  Do: --device cpu (device='cpu'), or leave it out."
+            ) from error
     commit = getattr(config, "_commit_hash", None)
     return _checked(Subject(model.eval(), tokenizer, name, commit[:8] if commit else digest(model)))
 

@@ -21,7 +21,8 @@ def changes(figure: Figure) -> str:
     for name in measures:
         cells = [cell for panel in figure.panels if name in panel.measures for cell in _largest(figure, panel, name)]
         label = next(panel.map(name).label for panel in figure.panels if name in panel.measures)
-        lines.append(f"{label}, the largest of all layers")
+        heads = any(panel.map(name).axes == "head tgt src" for panel in figure.panels if name in panel.measures)
+        lines.append(f"{label}{', mean over heads' if heads else ''}: the largest of all layers")
         for value, text in sorted(cells, key=lambda cell: -abs(cell[0]))[:MOST]:
             lines.append(f"  {value:+.3g}  {text}")
         lines.append("")

@@ -73,13 +73,20 @@ def _joined(side: Side, other: Side, pairs: Matched) -> Side:
     words: list[int | None] = [side.words[at] for at in pairs[0]]
     tokens = [a if (a := side.tokens[i]) == (b := other.tokens[j]) else f"{a}│{b}" for i, j in zip(*pairs, strict=True)]
     keep = tuple(tokens) == side.tokens
+    spelled = list(side.spelled)
+    for i, j in zip(*pairs, strict=True):
+        here, there = side.words[i], other.words[j]
+        if here is None or there is None or not (spelled and other.spelled):
+            continue
+        if side.spelled[here] != other.spelled[there]:
+            spelled[here] = f"{side.spelled[here]}│{other.spelled[there]}"
     return Side(
         side.name,
         tuple(tokens),
         tuple(side.special[at] for at in pairs[0]),
         tuple(words),
         tuple(side.punctuation[at] for at in pairs[0]) if side.punctuation else (),
-        side.spelled if keep else (),
+        tuple(spelled),
         side.picture if keep else None,
     )
 

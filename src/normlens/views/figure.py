@@ -105,7 +105,13 @@ class Figure:
         """The same numbers, looked at otherwise: view=, layers=, heads=, measures=, hide= ... (see `Look`)."""
         if isinstance(pin := changes.get("pin"), str):
             changes["pin"] = ("tgt", self._position(pin, changes.get("kind")))
-        return replace(self, look=self.look.changed(**changes).resolved(self))
+        look = self.look.changed(**changes)
+        look.resolved(self)  # refused here, if at all
+        return replace(self, look=look)
+
+    def resolved(self) -> Figure:
+        """The same figure, its look without anything left open."""
+        return replace(self, look=self.look.resolved(self))
 
     def with_maps(self, maps: Mapping[str, Sequence[np.ndarray | None]], *, signed: bool = False) -> Figure:
         """The figure with more named maps: for each name and panel an array (head, tgt, src) or (tgt, src), or None."""
@@ -135,14 +141,15 @@ class Figure:
         return save(self, Path(path))
 
     def _position(self, token: str, kind: str | None) -> int:
-        """Where a token stands first on the side that looks."""
+        """Where a token, or the first of a word, stands first on the side that looks."""
         group = self.groups[str(self.look.changed(kind=kind).resolved(self).kind)]
-        tokens = self.sides[self.panels[group[0]].tgt].tokens
-        if token not in tokens:
-            raise FigureError(
-                f"pin: there is no token {token!r}.\n  got {' '.join(tokens[:20])}\n  Do: name one of them."
-            )
-        return tokens.index(token)
+        side = self.sides[self.panels[group[0]].tgt]
+        if token in side.tokens:
+            return side.tokens.index(token)
+        if token in side.spelled:
+            return side.words.index(side.spelled.index(token))
+        some = " ".join(side.tokens[:20]) + " ..." * (len(side.tokens) > 20)
+        raise FigureError(f"pin: there is no token {token!r}.\n  got {some}\n  Do: name one of them.")
 
     def _repr_html_(self) -> str:
         from normlens.views.html import fragment

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from normlens.views.maps import FigureError
@@ -47,8 +48,8 @@ class Look:
         for name in ("layers", "heads", "measures", "hide"):
             if name in changes:
                 changes[name] = _tuple(changes[name])
-        if isinstance(changes.get("pin"), list):
-            changes["pin"] = tuple(changes["pin"])
+        if changes.get("pin") is not None:
+            changes["pin"] = _pin(changes["pin"])
         _check(changes)
         return replace(self, **changes)
 
@@ -78,7 +79,6 @@ class Look:
             )
         if self.pin is not None:
             axis, at = self.pin
-            _one_of("pin", axis, get_args(Axis))
             tokens = figure.sides[getattr(panels[0], axis)].tokens
             if not 0 <= at < len(tokens):
                 raise FigureError(f"pin: there is no token {at}; side '{axis}' has tokens 0 to {len(tokens) - 1}.")
@@ -87,6 +87,15 @@ class Look:
     def as_json(self) -> dict[str, Any]:
         """As the page reads it."""
         return asdict(self)
+
+
+def _pin(pin: Any) -> tuple[Axis, int]:
+    """(axis, position); a position alone is that of a row."""
+    pair: tuple[Any, ...] = ("tgt", pin) if isinstance(pin, Integral) else tuple(pin)
+    if len(pair) != 2 or not isinstance(pair[1], Integral):
+        raise FigureError(f"pin: got {pin!r}.\n  Do: give a token, its number, or ('tgt' or 'src', its number).")
+    _one_of("pin", pair[0], get_args(Axis))
+    return pair[0], int(pair[1])
 
 
 def _check(values: Mapping[str, Any]) -> None:
@@ -104,7 +113,10 @@ def _telling(measures: Sequence[str], *, one_head: bool) -> tuple[str, ...]:
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
-    return (value,) if isinstance(value, int | str) else tuple(value or ())
+    """One or several as a tuple, whole numbers of any library as Python's."""
+    one = isinstance(value, str | Integral)
+    several: tuple[Any, ...] = () if value is None else (value,) if one else tuple(value)
+    return tuple(int(item) if isinstance(item, Integral) else item for item in several)
 
 
 def _one_of(what: str, got: object, options: Sequence[object]) -> None:

@@ -35,7 +35,7 @@ class Map:
     name: str
     label: str  # as it is written beside a picture
     axes: Axes
-    values: Float[np.ndarray, ...]
+    values: Float[np.ndarray, "*axes"]
     tone: Tone = "norm"
     signed: bool = False  # may be below 0: a difference
 

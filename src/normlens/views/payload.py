@@ -93,14 +93,7 @@ def exact(figure: Figure, panel: int, axis: Axis, at: int) -> bytes:
 
 
 def quantise(
-    values: Float[np.ndarray, "map tgt src"],
-    scales: Float[
-        np.ndarray,
-        (
-            map  # src
-        ),
-    ],
-    coding: Coding,
+    values: Float[np.ndarray, "map tgt src"], scales: Float[np.ndarray, "map _"], coding: Coding
 ) -> Shaped[np.ndarray, "map tgt src"]:
     """The codes of some maps, each against its own scale, or that of each column."""
     if coding == "float32":
@@ -132,14 +125,7 @@ def _panel(panel: Panel, whole: bool) -> tuple[list[dict[str, Any]], bytes]:
     return entries, b"".join(raw for _, raw in stored.values())
 
 
-def column_scales(
-    panel: Panel, one: Map
-) -> Float[
-    np.ndarray,
-    (
-        map  # src
-    ),
-]:
+def column_scales(panel: Panel, one: Map) -> Float[np.ndarray, "map _"]:
     """What the codes of a map are measured against: α column by column, so that α·‖f(x)‖ is as true as α."""
     scales = _scales(_stacked(one))[:, None]
     if one.name != "weights" or "weighted_norms" not in panel.measures or one.signed:

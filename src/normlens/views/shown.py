@@ -5,7 +5,8 @@ Room: sums and means over a figure. No drawing. assets/shown.js does the same in
 1. the mean over the chosen heads and layers;
 2. words, if asked for: pieces of a source word add up, those of a target word are averaged, as in word alignment
    (‖f(x)‖ of a word is the mean of its pieces);
-3. hidden tokens go; with `rescale` what is left of each row is brought back to the row's sum before.
+3. hidden tokens go; with `rescale` what is left of each row is brought back to the row's sum before (not in a
+   difference, whose rows add up to nothing in particular).
 """
 
 from __future__ import annotations
@@ -66,6 +67,14 @@ def cells(figure: Figure, look: Look | None = None) -> dict[str, dict[tuple[int,
     return grid
 
 
+def hides(figure: Figure, look: Look | None = None) -> bool:
+    """Whether anything is out of sight; where all would be, nothing is."""
+    look = (look or figure.look).resolved(figure)
+    panel = _panels(figure, look)[0]
+    sides = [_tokens(figure.sides[index], look) for index in (panel.tgt, panel.src)]
+    return any(len(kept) < len(everything) for kept, everything in sides)
+
+
 def _panels(figure: Figure, look: Look) -> list[Panel]:
     """The chosen layers; of layers that differ in their heads, those that are like the first."""
     group = [figure.panels[index] for index in figure.groups[str(look.kind)]]
@@ -98,12 +107,12 @@ def _one(figure: Figure, look: Look, panels: Sequence[Panel], name: str) -> Show
         values = _merged(values, rows_all, axis=0, mean=True)[[rows_all.index(row) for row in rows]]
     before = values.sum(axis=1, keepdims=True)
     values = values[:, [columns_all.index(column) for column in columns]]
-    if look.rescale and not strip:
+    if look.rescale and not strip and not first.signed:
         after = values.sum(axis=1, keepdims=True)
         values = values * np.divide(before, after, out=np.ones_like(after), where=after != 0)
     own = float(np.abs(values).max(initial=0.0))
     top = max(own, _largest(figure, look, name)) if look.scale == "shared" else own
-    where = f"{', '.join(p.name for p in panels)}{_which_heads(panel, first, look)}"
+    where = _where(panels, first, look)
     return Shown(name, first.label, where, first.tone, first.signed, rows, columns, values, top, strip)
 
 
@@ -114,15 +123,15 @@ def _over_heads(panel: Panel, one: Map, look: Look) -> Float[np.ndarray, "row sr
     return chosen if one.axes == "head src" else chosen.mean(axis=0, dtype=np.float64)
 
 
-def _which_heads(panel: Panel, one: Map, look: Look) -> str:
-    heads = _heads(panel, look)
+def _where(panels: Sequence[Panel], one: Map, look: Look) -> str:
+    """Which layers and heads: "L2, mean of 12 heads", "L2H3", "mean of L1 and L2, all heads summed"."""
+    names, heads = [panel.name for panel in panels], _heads(panels[0], look)
+    layers = names[0] if len(names) == 1 else f"mean of {', '.join(names[:-1])} and {names[-1]}"
     if one.axes == "tgt src":
-        return ", all heads summed" if one.name == "summed_norms" else ""
+        return f"{layers}, all heads summed" if one.name == "summed_norms" else layers
     if len(heads) == 1:
-        return f"H{heads[0]}" if len(look.layers) == 1 else f", H{heads[0]}"
-    if one.axes == "head src":
-        return ", each head"
-    return f", mean of {len(heads)} heads"
+        return f"{layers}H{heads[0]}" if len(names) == 1 else f"{layers}, H{heads[0]}"
+    return f"{layers}, each head" if one.axes == "head src" else f"{layers}, mean of {len(heads)} heads"
 
 
 def _largest(figure: Figure, look: Look, name: str) -> float:

@@ -40,7 +40,7 @@ export function choices(view, { save }) {
   if (pieces) chips(third, "unit", "Count", [{ value: "tokens", label: "tokens" }, { value: "words", label: "words", hint: "join the pieces of a word" }], { chosen: [look.unit], onPick: (unit) => view.change({ unit }) });
   if (any("special")) toggle(third, "special", "hide special tokens", look.hide.includes("special"), (on) => hide("special", on));
   if (any("punctuation")) toggle(third, "punctuation", "hide punctuation", look.hide.includes("punctuation"), (on) => hide("punctuation", on));
-  if (look.hide.length) toggle(third, "rescale", "rescale the rest", look.rescale, (on) => view.change({ rescale: on }), "bring each row back to its sum before");
+  if (look.hide.length && !figure.signed) toggle(third, "rescale", "rescale the rest", look.rescale, (on) => view.change({ rescale: on }), "bring each row back to its sum before");
   if (!grid) menu(third, "pin", "Pinned", pins(figure, panel), look.pin ? look.pin.join(" ") : "", (value) => view.change({ pin: value ? [value.split(" ")[0], Number(value.split(" ")[1])] : null }));
   save(third.appendChild(element("div", { class: "actions" })));
   form.replaceChildren(made);

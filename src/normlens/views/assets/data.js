@@ -18,21 +18,20 @@ export function openFigure(header, source) {
   }));
   figure.signed = figure.panels.some(({ maps }) => [...maps.values()].some(({ signed }) => signed));
 
-  figure.load = (indexes) => Promise.all(indexes.map((index) => {
-    if (!figure.loaded.has(index)) {
-      figure.loaded.set(index, Promise.resolve(source.chunk(index)).then(inflate).then((buffer) => unpack(figure.panels[index], buffer)));
-    }
-    return figure.loaded.get(index);
-  }));
+  figure.load = (indexes) => Promise.all(indexes.map((index) => once(figure.loaded, index, async () => unpack(figure.panels[index], await inflate(await source.chunk(index))))));
 
   // The exact numbers of a pinned token: those in the file, or from a server; null where there are none.
   figure.exactly = async (panel, axis, at) => {
     if (figure.exact) return null;
-    const key = `${panel.index} ${axis} ${at}`;
-    if (!figure.lines.has(key)) figure.lines.set(key, readExact(figure, source, panel, axis, at));
-    return figure.lines.get(key);
+    return once(figure.lines, `${panel.index} ${axis} ${at}`, () => readExact(figure, source, panel, axis, at));
   };
   return figure;
+}
+
+// What `make` promises under this key, made once; a promise that was not kept is forgotten, so that the next call tries anew.
+function once(kept, key, make) {
+  if (!kept.has(key)) kept.set(key, make().catch((error) => { kept.delete(key); throw error; }));
+  return kept.get(key);
 }
 
 function unpack(panel, buffer) {

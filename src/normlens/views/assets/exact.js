@@ -16,6 +16,21 @@ export async function exactNumbers({ figure, look, maps }) {
   }]));
 }
 
+// Puts the exact numbers of the pinned row or column into the maps, so that bars and copies have them too.
+export function putExact({ look, maps }, exact) {
+  const [axis, at] = look.pin;
+  for (const map of maps) {
+    const number = exact.get(map.name), place = number && (axis === "tgt" ? map.rows : map.columns).findIndex((token) => token.at.includes(at));
+    if (!number || place < 0 || look.unit === "words" || map.rescaled) continue;
+    const wide = map.columns.length, columns = map.panels[0].columns;
+    if (axis === "tgt") {
+      map.columns.forEach((token, j) => { map.values[place * wide + j] = number(at, token.at[0]); });
+      map.totals[place] = Array.from({ length: columns }, (_, j) => number(at, j)).reduce((total, value) => total + value, 0);
+    } else map.rows.forEach((token, i) => { map.values[i * wide + place] = number(token.at[0], at); });
+    map.sure = look.pin;
+  }
+}
+
 function exactCell(panel, lines, name, place, axis, at, heads) {
   const length = axis === "tgt" ? panel.columns : panel.rows, map = panel.maps.get(name);
   if (map.axes === "tgt src") return lines.get(name)[place];

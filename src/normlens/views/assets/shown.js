@@ -25,14 +25,14 @@ export function oneMap(figure, look, panels, name) {
   values = mergeColumns(values, height, panel.columns, columns.all, strip);
   if (!strip) { values = mergeRows(values, columns.all.length, rows.all); height = rows.all.length; }
   const totals = rowSums(values, columns.all.length, rows);
-  values = cut(values, columns.all.length, rows, columns, look.rescale && !strip ? totals : null);
+  values = cut(values, columns.all.length, rows, columns, look.rescale && !strip && !map.signed ? totals : null);
   let own = 0;
   for (const value of values) own = Math.max(own, Math.abs(value));
   const top = look.scale === "shared" ? Math.max(own, largest(figure, look, name)) : own;
   const off = mean(panels.map((one) => bound(one, name, heads.map((head) => one.heads.indexOf(head)))));
   return {
     name, label: map.label, tone: map.tone, signed: map.signed, where: whereOf(panels, map, look), strip,
-    rows: rows.kept, columns: columns.kept, values, totals, top, off, panels, heads, side: panel.src, target: panel.tgt,
+    rows: rows.kept, columns: columns.kept, hides: rows.kept.length < rows.all.length || columns.kept.length < columns.all.length, values, totals, top, off, panels, heads, side: panel.src, target: panel.tgt,
   };
 }
 
@@ -125,7 +125,7 @@ function largest(figure, look, name) {
 }
 
 function whereOf(panels, map, look) {
-  const layers = panels.map(({ name }) => name).join(", "), heads = headsOf(panels[0], look);
+  const names = panels.map(({ name }) => name), heads = headsOf(panels[0], look), layers = names.length === 1 ? names[0] : `mean of ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
   if (map.axes === "tgt src") return layers + (map.name === "summed_norms" ? ", all heads summed" : "");
   if (heads.length === 1) return panels.length === 1 ? `${layers}H${heads[0]}` : `${layers}, H${heads[0]}`;
   return map.axes === "head src" ? `${layers}, each head` : `${layers}, mean of ${heads.length} heads`;

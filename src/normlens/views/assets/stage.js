@@ -40,10 +40,12 @@ export function arrange(view) {
   draw(view);
 }
 
-function basis({ look, scenes }, map, k) {
+export function basis({ look, scenes }, map, k) {
   if (look.view !== "bars" && look.view !== "picture") return "";
-  const got = scenes[k].got, what = got.shares ? ", share" : "";
-  return got.from ? `${what} taken from “${got.from.label}” by each` : got.into ? `${what} received by “${got.into.label}”` : `${what} received, all rows`;
+  const { got } = scenes[k], share = got.shares ? ", share" : "";
+  if (map.strip) return " (mean)";
+  if (got.from) return `${share} taken from “${got.from.label}” by each`;
+  return got.into ? `${share} received by “${got.into.label}”` : `${share} received, ${got.shares ? "all rows" : "mean over rows"}`;
 }
 
 function scale(view, map, k) {
@@ -55,7 +57,7 @@ function scale(view, map, k) {
   if (view.look.view === "picture") {
     return ["0", bar, view.scenes[k].ends.told(view.scenes[k].ends.patches), element("small", {}, "up to the strongest patch")];
   }
-  return [map.signed ? digits(-map.top) : "0", bar, digits(map.top), element("small", {}, shared ? "shared scale, all layers and heads" : "own scale, up to the largest cell shown")];
+  return [map.signed ? digits(-map.top) : "0", bar, digits(map.top), element("small", {}, shared ? `shared scale of all layers${map.heads?.length === 1 ? " and heads" : ""}` : "own scale, up to the largest cell shown")];
 }
 
 function described({ look, scenes }, map, k) {
@@ -85,7 +87,7 @@ export function draw(view) {
     scene.draw(canvasPen(canvas, scene.width, scene.height), marks, ink);
   });
   const maps = view.maps.length ? view.maps : [{ target: 0, side: 0 }];
-  view.readout.replaceChildren(...readout(view.figure, view.look, maps, view.spot, view.exact).map(({ text, tone }) => element("span", tone ? { class: tone } : {}, text)));
+  view.readout.replaceChildren(...readout(view.figure, view.look, maps, view.spot).map(({ text, tone }) => element("span", tone ? { class: tone } : {}, text)));
 }
 
 export function headline(view) {

@@ -4,15 +4,16 @@ import { choices } from "./choices.js";
 import { themeNow } from "./color.js";
 import { action, element } from "./controls.js";
 import { openFigure } from "./data.js";
-import { exactNumbers } from "./exact.js";
+import { exactNumbers, putExact } from "./exact.js";
 import { asPng, asSvg, copy, download } from "./exporting.js";
 import { key } from "./keys.js";
 import { decodePictures } from "./picture.js";
 import { groupOf, panelsOf, shownMaps } from "./shown.js";
-import { NO_SPOT, arrange, draw, headline, scenesOf } from "./stage.js";
+import { NO_SPOT, arrange, basis, draw, headline, scenesOf } from "./stage.js";
 import { digits, footnotes, table } from "./telling.js";
 
-// Shows a figure inside `root`; resolves when the first picture is drawn. source: {chunk(k), exact?(panel, axis, at)}.
+// Shows a figure inside `root`; resolves when the first picture is drawn, to a view that is to be closed before its root
+// is given to another. source: {chunk(k), exact?(panel, axis, at)}.
 export async function mount(root, header, { chunk, exact, onLook = () => {} }) {
   const figure = openFigure(header, { chunk, exact }), view = { root, figure, look: { ...header.look }, spot: { ...NO_SPOT }, several: false };
   const parts = skeleton(root, figure);
@@ -62,10 +63,10 @@ function change(view, patch, onLook) {
   const now = groupOf(figure, look)[0];
   if (now.tgt !== before.tgt || now.src !== before.src) Object.assign(look, { pin: null });
   if ("kind" in patch && look.view === "grid") look.layers = [];
-  view.spot = { ...NO_SPOT };
+  if (Object.keys(patch).some((name) => name !== "pin")) view.spot = { ...NO_SPOT };
   complete(view);
   onLook({ ...look });
-  return render(view);
+  return render(view).catch((error) => view.readout.replaceChildren(`These numbers could not be had (${error.message}). Choose them again to try once more.`));
 }
 
 // A change to or from a single head brings its own picture of what is moved: ‖αf(x)‖ for one head, the sum for all.
@@ -78,18 +79,20 @@ async function render(view) {
   const { figure, look } = view, turn = ++view.turn;
   view.root.setAttribute("aria-busy", "true");
   choices(view, { save: (form) => save(view, form) });
-  await figure.load(panelsOf(figure, look).map(({ index }) => index));
+  await figure.load(panelsOf(figure, look).map(({ index }) => index)).catch((error) => {
+    view.root.setAttribute("aria-busy", "false");
+    throw error;
+  });
   if (turn !== view.turn) return; // another change came meanwhile
   view.maps = look.view === "grid" ? [] : shownMaps(figure, look);
-  for (const map of view.maps) map.rescaled = look.rescale && look.hide.length > 0;
-  view.exact = null;
+  for (const map of view.maps) map.rescaled = look.rescale && map.hides && !map.signed;
   arrange(view);
   headline(view);
   view.footer.replaceChildren(...footnotes(figure, look, view.maps).map((text) => element("p", {}, text)), element("p", { class: "signature" }, figure.signature));
   if (view.numbers.open) numbers(view);
   const exact = await exactNumbers(view);
   if (turn !== view.turn) return;
-  if (exact) { view.exact = exact; draw(view); }
+  if (exact) { putExact(view, exact); arrange(view); if (view.numbers.open) numbers(view); }
   view.root.setAttribute("aria-busy", "false");
   prefetch(view);
 }
@@ -122,10 +125,10 @@ function point(view, spot) {
 }
 
 function numbers(view) {
-  const lines = table(view.figure, view.look, view.maps, view.scenes).trimEnd().split("\n").slice(2).map((line) => line.split("\t"));
-  const most = 66, wide = Math.max(...lines.map((line) => line.length)), short = (cell) => (cell !== "" && Number.isFinite(Number(cell)) && cell.length > 6 ? digits(Number(cell)) : cell);
-  const rows = lines.slice(0, 2 * most).map((line, i) => element("tr", {}, ...line.slice(0, most).map((cell, j) => element(i && j ? "td" : "th", {}, short(cell)))));
-  const note = lines.length > 2 * most || wide > most ? [element("p", {}, "Only a part is shown here; Copy takes all.")] : [];
+  const lines = table(view.figure, view.look, view.maps, view.scenes).split("\n\n")[0].split("\n").map((line) => line.split("\t"));
+  const most = 160, wide = Math.max(...lines.map((line) => line.length)), short = (cell) => (cell !== "" && Number.isFinite(Number(cell)) && cell.length > 6 ? digits(Number(cell)) : cell);
+  const rows = lines.slice(0, most).map((line, i) => element("tr", {}, ...line.slice(0, most).map((cell, j) => element(i && j ? "td" : "th", {}, short(cell)))));
+  const note = lines.length > most || wide > most ? [element("p", {}, "Only a part is shown here; Copy takes all.")] : [];
   view.numbers.replaceChildren(view.numbers.firstElementChild, ...note, element("div", { class: "scroll" }, element("table", {}, element("tbody", {}, ...rows))));
 }
 
@@ -142,8 +145,11 @@ function save(view, form) {
 
 function lightParts(view) {
   const scenes = scenesOf(view, view.width, "light"), marks = { ...NO_SPOT, pin: view.look.pin };
-  for (const scene of scenes) scene.scaled = !["bars", "picture"].includes(view.look.view);
-  return [scenes.map((scene, k) => ({ scene, map: scene.map || view.maps[k] })), marks];
+  const parts = scenes.map((scene, k) => {
+    const map = scene.map || view.maps[k];
+    return { scene, map, where: `${map.where}${basis(view, map, k)}`, scale: { heat: "ramp", grid: "ramp", lines: "tone", picture: "tone" }[view.look.view] };
+  });
+  return [parts, marks, footnotes(view.figure, view.look, view.maps)];
 }
 
 function listen(view) {
@@ -151,17 +157,13 @@ function listen(view) {
   view.numbers.addEventListener("toggle", () => view.numbers.open && numbers(view));
   let width = view.root.clientWidth;
   const sizes = new ResizeObserver(() => {
-    if (!view.root.isConnected) return sizes.disconnect();
     if (view.root.clientWidth && width !== (width = view.root.clientWidth)) arrange(view);
     fitFrame(view.root);
   });
   sizes.observe(view.root);
-  const system = matchMedia("(prefers-color-scheme: dark)"), repaint = () => {
-    if (!view.root.isConnected) return system.removeEventListener("change", repaint); // another view has taken its place
-    paintTheme(view.root);
-    arrange(view);
-  };
+  const system = matchMedia("(prefers-color-scheme: dark)"), repaint = () => { paintTheme(view.root); arrange(view); };
   system.addEventListener("change", repaint);
+  view.close = () => { sizes.disconnect(); system.removeEventListener("change", repaint); };
 }
 
 function paintTheme(root) {

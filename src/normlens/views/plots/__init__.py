@@ -31,5 +31,5 @@ def draw(figure: Figure, path: Path) -> None:
 
 def drawing(figure: Figure) -> Drawing:
     """The same as matplotlib's figure. To be called in `house_style`."""
-    figure = figure.looking()
+    figure = figure.resolved()
     return VIEWS[figure.look.view](figure)

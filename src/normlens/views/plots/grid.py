@@ -39,7 +39,7 @@ def grid(figure: Figure) -> Drawing:
     scales = (
         "One scale for all thumbnails of a grid."
         if shared
-        else "Each thumbnail has its own scale, from 0 to its largest cell."
+        else f"Each thumbnail has its own scale, {'as far as' if figure.signed else 'from 0 to'} its largest cell."
     )
     longest = max(max(one.values.shape) for thumbnails in grids.values() for one in thumbnails.values())
     coarse = " Neighbouring cells share one, the largest." if longest > FINEST else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from normlens.views import figure as views
 from normlens.views.plots.paint import INK, MUTED, NORM, SIGNED, WEIGHT, label, ramp, width_of
-from normlens.views.shown import Shown
+from normlens.views.shown import Shown, hides
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,11 +99,10 @@ def stops(one: Shown) -> tuple[str, ...]:
 
 def said(figure: views.Figure, *more: str) -> list[str]:
     """What a reader must know: what is hidden, what the view adds, the figure's note, and the signature."""
-    look = figure.look
-    hidden = {"special": "special tokens", "punctuation": "punctuation"}
-    hiding = f"Without {' and '.join(hidden[name] for name in look.hide)}, rows " if look.hide else ""
-    rescaled = f"{hiding}brought back to their sum." if look.rescale else f"{hiding}not rescaled." if hiding else ""
-    return [" ".join(filter(None, (*more, rescaled if hiding else ""))), figure.note, figure.signature]
+    look, hidden = figure.look, {"special": "special tokens", "punctuation": "punctuation"}
+    rows = "brought back to their sum" if look.rescale and not figure.signed else "not rescaled"
+    hiding = f"Without {' and '.join(hidden[name] for name in look.hide)}, rows {rows}." if hides(figure) else ""
+    return [" ".join(filter(None, (*more, hiding))), figure.note, figure.signature]
 
 
 def scale(place: Place, one: Shown, left: float, top: float, width: float, ends: tuple[str, ...]) -> None:
