@@ -16,12 +16,26 @@ const RAMPS = {
 };
 const INKS = {
   light: {
-    ground: "#ffffff", text: "#1b1e28", muted: "#565c6b", line: "#e3e5ea", accent: "#9a3b00",
-    weight: "#d97a06", norm: "#1177b8", more: "#b2182b", less: "#2166ac",
+    ground: "#ffffff",
+    text: "#1b1e28",
+    muted: "#565c6b",
+    line: "#e3e5ea",
+    accent: "#9a3b00",
+    weight: "#d97a06",
+    norm: "#1177b8",
+    more: "#b2182b",
+    less: "#2166ac",
   },
   dark: {
-    ground: "#14161d", text: "#eceef4", muted: "#a4aaba", line: "#2b2f3b", accent: "#f0a860",
-    weight: "#e9a13b", norm: "#2fb3dc", more: "#ea8f74", less: "#7cbbe0",
+    ground: "#14161d",
+    text: "#eceef4",
+    muted: "#a4aaba",
+    line: "#2b2f3b",
+    accent: "#f0a860",
+    weight: "#e9a13b",
+    norm: "#2fb3dc",
+    more: "#ea8f74",
+    less: "#7cbbe0",
   },
 };
 
@@ -34,20 +48,27 @@ const made = new Map();
 export function pixels(stops) {
   if (!made.has(stops)) {
     const rgb = stops.map((stop) => [1, 3, 5].map((i) => parseInt(stop.slice(i, i + 2), 16)));
-    made.set(stops, Uint32Array.from({ length: 256 }, (_, step) => {
-      const place = (step / 255) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
-      const [r, g, b] = rgb[low].map((value, i) => Math.round(value + (rgb[low + 1][i] - value) * (place - low)));
-      return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
-    }));
+    made.set(
+      stops,
+      Uint32Array.from({ length: 256 }, (_, step) => {
+        const place = (step / 255) * (stops.length - 1),
+          low = Math.min(Math.floor(place), stops.length - 2);
+        const [r, g, b] = rgb[low].map((value, i) => Math.round(value + (rgb[low + 1][i] - value) * (place - low)));
+        return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+      }),
+    );
   }
   return made.get(stops);
 }
 
 // The colour of every number, against the end of the scale; a signed scale has 0 in its middle.
 export function paint(values, top, signed, stops) {
-  const ramp = pixels(stops), colours = new Uint32Array(values.length);
-  const zero = signed ? 127.5 : 0, factor = top > 0 ? (signed ? 127.5 : 255) / top : 0;
-  for (let i = 0; i < values.length; i++) colours[i] = ramp[Math.max(0, Math.min(255, Math.round(zero + values[i] * factor)))];
+  const ramp = pixels(stops),
+    colours = new Uint32Array(values.length);
+  const zero = signed ? 127.5 : 0,
+    factor = top > 0 ? (signed ? 127.5 : 255) / top : 0;
+  for (let i = 0; i < values.length; i++)
+    colours[i] = ramp[Math.max(0, Math.min(255, Math.round(zero + values[i] * factor)))];
   return colours;
 }
 
@@ -57,9 +78,13 @@ export const themeOf = (root) => root.ownerDocument.documentElement.dataset.them
 export function themeNow() {
   try {
     for (let element = window.frameElement; element; element = element.parentElement) {
-      const [r, g, b, a = 1] = getComputedStyle(element).backgroundColor.match(/[\d.]+/g).map(Number);
+      const [r, g, b, a = 1] = getComputedStyle(element)
+        .backgroundColor.match(/[\d.]+/g)
+        .map(Number);
       if (a > 0.5) return r * 0.299 + g * 0.587 + b * 0.114 < 128 ? "dark" : "light";
     }
-  } catch { /* another origin: not ours to see */ }
+  } catch {
+    /* another origin: not ours to see */
+  }
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }

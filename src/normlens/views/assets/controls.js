@@ -15,10 +15,19 @@ export function element(tag, attributes = {}, ...children) {
 export function chips(form, name, legend, options, { several = false, chosen, onPick }) {
   const group = element("fieldset", { "data-name": name }, element("legend", {}, legend));
   for (const { value, label, hint, disabled } of options) {
-    const input = element("input", { type: several ? "checkbox" : "radio", name, value: String(value), "aria-label": hint || `${legend} ${label}` });
+    const input = element("input", {
+      type: several ? "checkbox" : "radio",
+      name,
+      value: String(value),
+      "aria-label": hint || `${legend} ${label}`,
+    });
     input.checked = chosen.map(String).includes(String(value));
     input.disabled = Boolean(disabled);
-    input.addEventListener("change", () => onPick(several ? options.filter((_, i) => group.querySelectorAll("input")[i].checked).map((one) => one.value) : value));
+    input.addEventListener("change", () =>
+      onPick(
+        several ? options.filter((_, i) => group.querySelectorAll("input")[i].checked).map((one) => one.value) : value,
+      ),
+    );
     group.append(element("label", hint ? { title: hint } : {}, input, element("span", {}, label)));
   }
   form.append(group);

@@ -12,13 +12,21 @@ export async function inflate(packed) {
 export function openFigure(header, source) {
   const figure = { ...header, loaded: new Map(), lines: new Map() };
   figure.panels = header.panels.map((panel, index) => ({
-    ...panel, index, layer: Number(panel.name.slice(1)),
-    rows: header.sides[panel.tgt].tokens.length, columns: header.sides[panel.src].tokens.length,
+    ...panel,
+    index,
+    layer: Number(panel.name.slice(1)),
+    rows: header.sides[panel.tgt].tokens.length,
+    columns: header.sides[panel.src].tokens.length,
     maps: new Map(panel.maps.map((map) => [map.name, map])),
   }));
   figure.signed = figure.panels.some(({ maps }) => [...maps.values()].some(({ signed }) => signed));
 
-  figure.load = (indexes) => Promise.all(indexes.map((index) => once(figure.loaded, index, async () => unpack(figure.panels[index], await inflate(await source.chunk(index))))));
+  figure.load = (indexes) =>
+    Promise.all(
+      indexes.map((index) =>
+        once(figure.loaded, index, async () => unpack(figure.panels[index], await inflate(await source.chunk(index)))),
+      ),
+    );
 
   // The exact numbers of a pinned token: those in the file, or from a server; null where there are none.
   figure.exactly = async (panel, axis, at) => {
@@ -30,7 +38,14 @@ export function openFigure(header, source) {
 
 // What `make` promises under this key, made once; a promise that was not kept is forgotten, so that the next call tries anew.
 function once(kept, key, make) {
-  if (!kept.has(key)) kept.set(key, make().catch((error) => { kept.delete(key); throw error; }));
+  if (!kept.has(key))
+    kept.set(
+      key,
+      make().catch((error) => {
+        kept.delete(key);
+        throw error;
+      }),
+    );
   return kept.get(key);
 }
 
@@ -45,8 +60,11 @@ function unpack(panel, buffer) {
 const lengthOf = (panel, axis) => ({ head: panel.heads.length, tgt: panel.rows, src: panel.columns })[axis];
 
 async function readExact(figure, source, panel, axis, at) {
-  let numbers, start = 0;
-  const pin = figure.pins.findIndex((one) => one.axis === axis && one.at === at && figure.groups[one.kind].includes(panel.index));
+  let numbers,
+    start = 0;
+  const pin = figure.pins.findIndex(
+    (one) => one.axis === axis && one.at === at && figure.groups[one.kind].includes(panel.index),
+  );
   if (pin >= 0) {
     numbers = new Float32Array(await inflate(await source.chunk(figure.panels.length + pin)));
     for (const index of figure.groups[figure.pins[pin].kind]) {
@@ -56,7 +74,8 @@ async function readExact(figure, source, panel, axis, at) {
   } else if (source.exact) {
     numbers = new Float32Array(await source.exact(panel.index, axis, at));
   } else return null;
-  const length = axis === "tgt" ? panel.columns : panel.rows, lines = new Map();
+  const length = axis === "tgt" ? panel.columns : panel.rows,
+    lines = new Map();
   for (const map of crossed(panel)) {
     const count = (map.axes === "tgt src" ? 1 : panel.heads.length) * length;
     lines.set(map.name, numbers.subarray(start, (start += count)));
@@ -64,19 +83,33 @@ async function readExact(figure, source, panel, axis, at) {
   return lines;
 }
 
-const crossed = (panel) => [...panel.maps.values()].filter((map) => map.axes !== "head src" && map.coding !== "product");
-const exactSize = (panel, axis) => crossed(panel).reduce(
-  (total, map) => total + (map.axes === "tgt src" ? 1 : panel.heads.length) * (axis === "tgt" ? panel.columns : panel.rows), 0);
+const crossed = (panel) =>
+  [...panel.maps.values()].filter((map) => map.axes !== "head src" && map.coding !== "product");
+const exactSize = (panel, axis) =>
+  crossed(panel).reduce(
+    (total, map) =>
+      total + (map.axes === "tgt src" ? 1 : panel.heads.length) * (axis === "tgt" ? panel.columns : panel.rows),
+    0,
+  );
 
 // How the codes of one head of a map become numbers: number = factor of its column · turn[code], or the code itself.
 export function decoder(panel, name, head) {
-  const map = panel.maps.get(name), product = map.coding === "product", stored = product ? panel.maps.get("weights") : map;
-  const factors = new Float32Array(panel.columns).fill(1), norms = panel.maps.get("transformed_norms")?.codes, start = head * panel.columns;
+  const map = panel.maps.get(name),
+    product = map.coding === "product",
+    stored = product ? panel.maps.get("weights") : map;
+  const factors = new Float32Array(panel.columns).fill(1),
+    norms = panel.maps.get("transformed_norms")?.codes,
+    start = head * panel.columns;
   if (stored.coding === "root8") factors.fill(stored.scales[head]);
   if (stored.coding === "linear16") factors.fill(stored.scales[head] / 32767);
-  if (stored.coding === "root8" && stored.name === "weights" && panel.maps.get("weighted_norms")?.coding === "product") {
+  if (
+    stored.coding === "root8" &&
+    stored.name === "weights" &&
+    panel.maps.get("weighted_norms")?.coding === "product"
+  ) {
     const largest = panel.maps.get("weighted_norms").scales[head];
-    for (let j = 0; j < panel.columns; j++) if (norms[start + j] * stored.scales[head] > largest) factors[j] = largest / norms[start + j];
+    for (let j = 0; j < panel.columns; j++)
+      if (norms[start + j] * stored.scales[head] > largest) factors[j] = largest / norms[start + j];
   }
   if (product) for (let j = 0; j < panel.columns; j++) factors[j] *= norms[start + j];
   return { codes: stored.codes, factors, turn: stored.coding === "root8" ? SQUARES : null };
@@ -84,7 +117,10 @@ export function decoder(panel, name, head) {
 
 // Adds one head (or the only layer) of a map to `into`, times `share`.
 export function addMap(panel, name, head, into, share) {
-  const { codes, factors, turn } = decoder(panel, name, head), { columns } = panel, start = head * into.length, scaled = factors.map((factor) => factor * share);
+  const { codes, factors, turn } = decoder(panel, name, head),
+    { columns } = panel,
+    start = head * into.length,
+    scaled = factors.map((factor) => factor * share);
   for (let i = 0; i < into.length; i += columns) {
     if (turn) for (let j = 0; j < columns; j++) into[i + j] += scaled[j] * turn[codes[start + i + j]];
     else for (let j = 0; j < columns; j++) into[i + j] += scaled[j] * codes[start + i + j];
@@ -93,7 +129,8 @@ export function addMap(panel, name, head, into, share) {
 
 // How far a rounded number of this map may be from the true one, the mean over heads.
 export function bound(panel, name, heads) {
-  const map = panel.maps.get(name), coding = map.coding === "product" ? panel.maps.get("weights").coding : map.coding;
+  const map = panel.maps.get(name),
+    coding = map.coding === "product" ? panel.maps.get("weights").coding : map.coding;
   if (coding === "float32") return 0;
   const steps = coding === "root8" ? 255 : 65534;
   return mean((map.axes === "tgt src" ? [0] : heads).map((h) => map.scales[h] / steps));

@@ -5,39 +5,66 @@ import { headsOf, panelsOf } from "./shown.js";
 // For each map a function from (row, column) to its exact number, or null.
 export async function exactNumbers({ figure, look, maps }) {
   if (!look.pin || figure.exact || look.view === "grid") return null;
-  const panels = panelsOf(figure, look), lines = await Promise.all(panels.map((panel) => figure.exactly(panel, ...look.pin).catch(() => null)));
+  const panels = panelsOf(figure, look),
+    lines = await Promise.all(panels.map((panel) => figure.exactly(panel, ...look.pin).catch(() => null)));
   if (lines.some((one) => !one)) return null;
-  return new Map(maps.filter((map) => !map.strip).map((map) => [map.name, (row, column) => {
-    const [axis, at] = look.pin;
-    if ((axis === "tgt" ? row : column) !== at) return undefined;
-    let total = 0;
-    panels.forEach((panel, k) => { total += exactCell(panel, lines[k], map.name, axis === "tgt" ? column : row, axis, at, headsOf(panel, look)) / panels.length; });
-    return total;
-  }]));
+  return new Map(
+    maps
+      .filter((map) => !map.strip)
+      .map((map) => [
+        map.name,
+        (row, column) => {
+          const [axis, at] = look.pin;
+          if ((axis === "tgt" ? row : column) !== at) return undefined;
+          let total = 0;
+          panels.forEach((panel, k) => {
+            total +=
+              exactCell(panel, lines[k], map.name, axis === "tgt" ? column : row, axis, at, headsOf(panel, look)) /
+              panels.length;
+          });
+          return total;
+        },
+      ]),
+  );
 }
 
 // Puts the exact numbers of the pinned row or column into the maps, so that bars and copies have them too.
 export function putExact({ look, maps }, exact) {
   const [axis, at] = look.pin;
   for (const map of maps) {
-    const number = exact.get(map.name), place = number && (axis === "tgt" ? map.rows : map.columns).findIndex((token) => token.at.includes(at));
+    const number = exact.get(map.name),
+      place = number && (axis === "tgt" ? map.rows : map.columns).findIndex((token) => token.at.includes(at));
     if (!number || place < 0 || look.unit === "words" || map.rescaled) continue;
-    const wide = map.columns.length, columns = map.panels[0].columns;
+    const wide = map.columns.length,
+      columns = map.panels[0].columns;
     if (axis === "tgt") {
-      map.columns.forEach((token, j) => { map.values[place * wide + j] = number(at, token.at[0]); });
-      map.totals[place] = Array.from({ length: columns }, (_, j) => number(at, j)).reduce((total, value) => total + value, 0);
-    } else map.rows.forEach((token, i) => { map.values[i * wide + place] = number(token.at[0], at); });
+      map.columns.forEach((token, j) => {
+        map.values[place * wide + j] = number(at, token.at[0]);
+      });
+      map.totals[place] = Array.from({ length: columns }, (_, j) => number(at, j)).reduce(
+        (total, value) => total + value,
+        0,
+      );
+    } else
+      map.rows.forEach((token, i) => {
+        map.values[i * wide + place] = number(token.at[0], at);
+      });
     map.sure = look.pin;
   }
 }
 
 function exactCell(panel, lines, name, place, axis, at, heads) {
-  const length = axis === "tgt" ? panel.columns : panel.rows, map = panel.maps.get(name);
+  const length = axis === "tgt" ? panel.columns : panel.rows,
+    map = panel.maps.get(name);
   if (map.axes === "tgt src") return lines.get(name)[place];
   const column = axis === "tgt" ? place : at;
-  return heads.reduce((total, head) => {
-    const h = panel.heads.indexOf(head), stored = map.coding === "product" ? "weights" : name;
-    const factor = map.coding === "product" ? panel.maps.get("transformed_norms").codes[h * panel.columns + column] : 1;
-    return total + lines.get(stored)[h * length + place] * factor;
-  }, 0) / heads.length;
+  return (
+    heads.reduce((total, head) => {
+      const h = panel.heads.indexOf(head),
+        stored = map.coding === "product" ? "weights" : name;
+      const factor =
+        map.coding === "product" ? panel.maps.get("transformed_norms").codes[h * panel.columns + column] : 1;
+      return total + lines.get(stored)[h * length + place] * factor;
+    }, 0) / heads.length
+  );
 }

@@ -15,7 +15,8 @@ import { digits, footnotes, table } from "./telling.js";
 // Shows a figure inside `root`; resolves when the first picture is drawn, to a view that is to be closed before its root
 // is given to another. source: {chunk(k), exact?(panel, axis, at)}.
 export async function mount(root, header, { chunk, exact, onLook = () => {} }) {
-  const figure = openFigure(header, { chunk, exact }), view = { root, figure, look: { ...header.look }, spot: { ...NO_SPOT }, several: false };
+  const figure = openFigure(header, { chunk, exact }),
+    view = { root, figure, look: { ...header.look }, spot: { ...NO_SPOT }, several: false };
   const parts = skeleton(root, figure);
   Object.assign(view, parts, { lines: null, turn: 0 });
   view.change = (patch) => change(view, patch, onLook);
@@ -31,20 +32,38 @@ export async function mount(root, header, { chunk, exact, onLook = () => {} }) {
 
 function skeleton(root, figure) {
   const parts = {
-    finding: element("p", { class: "finding" }), form: element("form", { class: "controls", "aria-label": "What to show" }),
-    readout: element("p", { class: "readout", role: "status" }), footer: element("footer"),
-    stage: element("div", { class: "stage", tabindex: "0", role: "group", "aria-label": "The picture. Left and right change the head, up and down the layer, Shift with an arrow moves the cell, Enter pins its row, Escape lets go." }),
+    finding: element("p", { class: "finding" }),
+    form: element("form", { class: "controls", "aria-label": "What to show" }),
+    readout: element("p", { class: "readout", role: "status" }),
+    footer: element("footer"),
+    stage: element("div", {
+      class: "stage",
+      tabindex: "0",
+      role: "group",
+      "aria-label":
+        "The picture. Left and right change the head, up and down the layer, Shift with an arrow moves the cell, Enter pins its row, Escape lets go.",
+    }),
     numbers: element("details", { class: "numbers" }, element("summary", {}, "The numbers as a table")),
   };
   parts.form.addEventListener("submit", (event) => event.preventDefault());
   root.classList.add("normlens");
-  root.replaceChildren(element("h1", {}, figure.title), parts.finding, parts.form, parts.readout, parts.stage, parts.numbers, parts.footer);
+  root.replaceChildren(
+    element("h1", {}, figure.title),
+    parts.finding,
+    parts.form,
+    parts.readout,
+    parts.stage,
+    parts.numbers,
+    parts.footer,
+  );
   return parts;
 }
 
 // Fills in what a look leaves open, and what a change of view or kind has made impossible.
 function complete({ figure, look }) {
-  const group = groupOf(figure, look), layers = group.map(({ layer }) => layer), heads = new Set(group.flatMap((panel) => panel.heads));
+  const group = groupOf(figure, look),
+    layers = group.map(({ layer }) => layer),
+    heads = new Set(group.flatMap((panel) => panel.heads));
   look.layers = look.layers.filter((layer) => layers.includes(layer));
   if (!look.layers.length) look.layers = look.view === "grid" ? layers : [layers[(layers.length - 1) >> 1]];
   look.heads = look.heads.filter((head) => heads.has(head));
@@ -55,18 +74,33 @@ function complete({ figure, look }) {
 }
 
 function change(view, patch, onLook) {
-  const { look, figure } = view, before = groupOf(figure, look)[0], single = look.heads.length === 1, wasGrid = look.view === "grid";
+  const { look, figure } = view,
+    before = groupOf(figure, look)[0],
+    single = look.heads.length === 1,
+    wasGrid = look.view === "grid";
   Object.assign(look, patch);
-  if (patch.view === "grid" && !wasGrid) { view.kept = [before && look.layers, look.heads, look.measures]; Object.assign(look, { layers: [], heads: [] }); moved(look, true); }
-  if (patch.view && patch.view !== "grid" && wasGrid && view.kept) { [look.layers, look.heads, look.measures] = view.kept; view.kept = null; }
-  if ("heads" in patch && look.view !== "grid" && single !== (look.heads.length === 1)) moved(look, look.heads.length === 1);
+  if (patch.view === "grid" && !wasGrid) {
+    view.kept = [before && look.layers, look.heads, look.measures];
+    Object.assign(look, { layers: [], heads: [] });
+    moved(look, true);
+  }
+  if (patch.view && patch.view !== "grid" && wasGrid && view.kept) {
+    [look.layers, look.heads, look.measures] = view.kept;
+    view.kept = null;
+  }
+  if ("heads" in patch && look.view !== "grid" && single !== (look.heads.length === 1))
+    moved(look, look.heads.length === 1);
   const now = groupOf(figure, look)[0];
   if (now.tgt !== before.tgt || now.src !== before.src) Object.assign(look, { pin: null });
   if ("kind" in patch && look.view === "grid") look.layers = [];
   if (Object.keys(patch).some((name) => name !== "pin")) view.spot = { ...NO_SPOT };
   complete(view);
   onLook({ ...look });
-  return render(view).catch((error) => view.readout.replaceChildren(`These numbers could not be had (${error.message}). Choose them again to try once more.`));
+  return render(view).catch((error) =>
+    view.readout.replaceChildren(
+      `These numbers could not be had (${error.message}). Choose them again to try once more.`,
+    ),
+  );
 }
 
 // A change to or from a single head brings its own picture of what is moved: ‖αf(x)‖ for one head, the sum for all.
@@ -76,7 +110,8 @@ function moved(look, one) {
 }
 
 async function render(view) {
-  const { figure, look } = view, turn = ++view.turn;
+  const { figure, look } = view,
+    turn = ++view.turn;
   view.root.setAttribute("aria-busy", "true");
   choices(view, { save: (form) => save(view, form) });
   await figure.load(panelsOf(figure, look).map(({ index }) => index)).catch((error) => {
@@ -88,18 +123,26 @@ async function render(view) {
   for (const map of view.maps) map.rescaled = look.rescale && map.hides && !map.signed;
   arrange(view);
   headline(view);
-  view.footer.replaceChildren(...footnotes(figure, look, view.maps).map((text) => element("p", {}, text)), element("p", { class: "signature" }, figure.signature));
+  view.footer.replaceChildren(
+    ...footnotes(figure, look, view.maps).map((text) => element("p", {}, text)),
+    element("p", { class: "signature" }, figure.signature),
+  );
   if (view.numbers.open) numbers(view);
   const exact = await exactNumbers(view);
   if (turn !== view.turn) return;
-  if (exact) { putExact(view, exact); arrange(view); if (view.numbers.open) numbers(view); }
+  if (exact) {
+    putExact(view, exact);
+    arrange(view);
+    if (view.numbers.open) numbers(view);
+  }
   view.root.setAttribute("aria-busy", "false");
   prefetch(view);
 }
 
 // The layers beside the one shown are unpacked while nothing else happens.
 function prefetch({ figure, look }) {
-  const group = groupOf(figure, look), at = group.findIndex(({ layer }) => layer === look.layers[0]);
+  const group = groupOf(figure, look),
+    at = group.findIndex(({ layer }) => layer === look.layers[0]);
   const beside = [group[at + 1], group[at - 1]].filter(Boolean).map(({ index }) => index);
   (window.requestIdleCallback || setTimeout)(() => figure.load(beside).catch(() => {}));
 }
@@ -114,40 +157,79 @@ function pick(view, spot) {
     return;
   }
   const { tgt, src } = panelsOf(view.figure, view.look)[0];
-  const pin = spot.patch !== undefined ? [tgt === src ? "tgt" : "src", spot.patch] : spot.row !== null ? ["tgt", spot.row] : ["src", spot.column];
+  const pin =
+    spot.patch !== undefined
+      ? [tgt === src ? "tgt" : "src", spot.patch]
+      : spot.row !== null
+        ? ["tgt", spot.row]
+        : ["src", spot.column];
   view.change({ pin: String(view.look.pin) === String(pin) ? null : pin });
 }
 
 function point(view, spot) {
-  if (["row", "column"].every((name) => spot[name] === view.spot[name]) && String(spot.thumb) === String(view.spot.thumb)) return;
+  if (
+    ["row", "column"].every((name) => spot[name] === view.spot[name]) &&
+    String(spot.thumb) === String(view.spot.thumb)
+  )
+    return;
   view.spot = spot;
   draw(view);
 }
 
 function numbers(view) {
-  const lines = table(view.figure, view.look, view.maps, view.scenes).split("\n\n")[0].split("\n").map((line) => line.split("\t"));
-  const most = 160, wide = Math.max(...lines.map((line) => line.length)), short = (cell) => (cell !== "" && Number.isFinite(Number(cell)) && cell.length > 6 ? digits(Number(cell)) : cell);
-  const rows = lines.slice(0, most).map((line, i) => element("tr", {}, ...line.slice(0, most).map((cell, j) => element(i && j ? "td" : "th", {}, short(cell)))));
-  const note = lines.length > most || wide > most ? [element("p", {}, "Only a part is shown here; Copy takes all.")] : [];
-  view.numbers.replaceChildren(view.numbers.firstElementChild, ...note, element("div", { class: "scroll" }, element("table", {}, element("tbody", {}, ...rows))));
+  const lines = table(view.figure, view.look, view.maps, view.scenes)
+    .split("\n\n")[0]
+    .split("\n")
+    .map((line) => line.split("\t"));
+  const most = 160,
+    wide = Math.max(...lines.map((line) => line.length)),
+    short = (cell) => (cell !== "" && Number.isFinite(Number(cell)) && cell.length > 6 ? digits(Number(cell)) : cell);
+  const rows = lines
+    .slice(0, most)
+    .map((line, i) =>
+      element("tr", {}, ...line.slice(0, most).map((cell, j) => element(i && j ? "td" : "th", {}, short(cell)))),
+    );
+  const note =
+    lines.length > most || wide > most ? [element("p", {}, "Only a part is shown here; Copy takes all.")] : [];
+  view.numbers.replaceChildren(
+    view.numbers.firstElementChild,
+    ...note,
+    element("div", { class: "scroll" }, element("table", {}, element("tbody", {}, ...rows))),
+  );
 }
 
 // Buttons for what leaves the page: pictures on white, and the numbers.
 function save(view, form) {
-  const { figure, look } = view, name = `normlens-${look.view}`;
-  action(form, "svg", "SVG", "save what is on screen as SVG, on white, for paper", () => download(new Blob([asSvg(figure, ...lightParts(view))], { type: "image/svg+xml" }), `${name}.svg`));
-  action(form, "png", "PNG", "save what is on screen as PNG, on white", async () => download(await asPng(figure, ...lightParts(view)), `${name}.png`));
+  const { figure, look } = view,
+    name = `normlens-${look.view}`;
+  action(form, "svg", "SVG", "save what is on screen as SVG, on white, for paper", () =>
+    download(new Blob([asSvg(figure, ...lightParts(view))], { type: "image/svg+xml" }), `${name}.svg`),
+  );
+  action(form, "png", "PNG", "save what is on screen as PNG, on white", async () =>
+    download(await asPng(figure, ...lightParts(view)), `${name}.png`),
+  );
   action(form, "copy", "Copy numbers", "copy the numbers on screen, tab-separated", async (event) => {
     const button = event.currentTarget;
-    if (await copy(table(figure, look, view.maps, view.scenes), view.root)) { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy numbers"; }, 1500); }
+    if (await copy(table(figure, look, view.maps, view.scenes), view.root)) {
+      button.textContent = "Copied";
+      setTimeout(() => {
+        button.textContent = "Copy numbers";
+      }, 1500);
+    }
   });
 }
 
 function lightParts(view) {
-  const scenes = scenesOf(view, view.width, "light"), marks = { ...NO_SPOT, pin: view.look.pin };
+  const scenes = scenesOf(view, view.width, "light"),
+    marks = { ...NO_SPOT, pin: view.look.pin };
   const parts = scenes.map((scene, k) => {
     const map = scene.map || view.maps[k];
-    return { scene, map, where: `${map.where}${basis(view, map, k)}`, scale: { heat: "ramp", grid: "ramp", lines: "tone", picture: "tone" }[view.look.view] };
+    return {
+      scene,
+      map,
+      where: `${map.where}${basis(view, map, k)}`,
+      scale: { heat: "ramp", grid: "ramp", lines: "tone", picture: "tone" }[view.look.view],
+    };
   });
   return [parts, marks, footnotes(view.figure, view.look, view.maps)];
 }
@@ -161,9 +243,16 @@ function listen(view) {
     fitFrame(view.root);
   });
   sizes.observe(view.root);
-  const system = matchMedia("(prefers-color-scheme: dark)"), repaint = () => { paintTheme(view.root); arrange(view); };
+  const system = matchMedia("(prefers-color-scheme: dark)"),
+    repaint = () => {
+      paintTheme(view.root);
+      arrange(view);
+    };
   system.addEventListener("change", repaint);
-  view.close = () => { sizes.disconnect(); system.removeEventListener("change", repaint); };
+  view.close = () => {
+    sizes.disconnect();
+    system.removeEventListener("change", repaint);
+  };
 }
 
 function paintTheme(root) {
@@ -175,5 +264,7 @@ function fitFrame(root) {
   try {
     const height = root.getBoundingClientRect().height; // 0 while the notebook hides the output
     if (window.frameElement && height) window.frameElement.style.height = `${Math.ceil(height) + 4}px`;
-  } catch { /* another origin keeps its own height and scrolls */ }
+  } catch {
+    /* another origin keeps its own height and scrolls */
+  }
 }
