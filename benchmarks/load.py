@@ -4,7 +4,7 @@
 
 Starts `normlens serve` as a user would, on a free port of this computer. Each user asks for a trace of a text of their
 own, follows the job, fetches the header and every chunk of the result, and begins again. The users run on the same
-cores.
+cores. From the tenth second on no process may grow by more than 5 %.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from collections import Counter
 from pathlib import Path
 
 MODEL = "all-MiniLM-L6-v2"
+SETTLED, FLAT = 10.0, 1.05  # seconds until memory is compared, and how much of it there may be at the end
 WORDS = "the a cat dog fox mat tree river quick old sat slept ran jumped over under on and or but while it was".split()
 
 
@@ -80,16 +81,16 @@ class User:
                 self.connection.close()
 
 
-def resident(pid: int) -> dict[str, float]:
-    """Megabytes of the server and of its workers."""
-    sizes = {"server": _size(pid), "workers": 0.0}
+def resident(pid: int) -> dict[int, float]:
+    """Megabytes of the server and of its workers, by process."""
+    sizes = {pid: _size(pid)}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
         if parent == pid:
-            sizes["workers"] += _size(int(folder.name))
+            sizes[int(folder.name)] = _size(int(folder.name))
     return sizes
 
 
@@ -136,8 +137,8 @@ def hostile(host: str) -> int:
                 json.loads(response.read() or b"{}") if "json" in str(response.headers) else {},
                 response.status,
             )
-        except (ConnectionError, http.client.HTTPException):
-            said, status = {}, 413  # closed while it was still being sent
+        except (ConnectionError, http.client.HTTPException) as error:
+            said, status = {"error": f"no answer: {type(error).__name__}"}, 0
         if status == 202:
             while said["state"] in ("waiting", "running"):
                 said = json.loads(good.call("GET", f"/api/jobs/{said['id']}?after={said['version']}")[1])
@@ -183,10 +184,17 @@ def under_load(host: str, pid: int, count: int, seconds: float) -> int:
     threads = [threading.Thread(target=user.live, args=(begun + seconds,)) for user in users]
     for thread in threads:
         thread.start()
-    for moment in (seconds / 6, seconds / 2, seconds):
+    sizes = []
+    for moment in (min(SETTLED, seconds / 6), seconds / 2, seconds):
         time.sleep(max(0.0, begun + moment - time.perf_counter()))
-        sizes = resident(pid)
-        print(f"  at {moment:3.0f} s: server {sizes['server']:6.1f} MB, workers {sizes['workers']:7.1f} MB", flush=True)
+        sizes.append(resident(pid))
+        workers = sum(sizes[-1].values()) - sizes[-1][pid]
+        print(f"  at {moment:3.0f} s: server {sizes[-1][pid]:6.1f} MB, workers {workers:7.1f} MB", flush=True)
+    grown = [
+        f"process {one} grew from {sizes[0][one]:.1f} to {size:.1f} MB"
+        for one, size in sizes[-1].items()
+        if one in sizes[0] and size > FLAT * sizes[0][one]  # a worker that was started anew is not compared
+    ]
     for thread in threads:
         thread.join()
     took = time.perf_counter() - begun
@@ -198,9 +206,9 @@ def under_load(host: str, pid: int, count: int, seconds: float) -> int:
     if len(latencies) > 1:
         print(f"  from question to last chunk: median {statistics.median(latencies):.2f} s, "
               f"95 % within {latencies[int(0.95 * len(latencies))]:.2f} s, longest {latencies[-1]:.2f} s")  # fmt: skip
-    for one in problems[:5]:
+    for one in [*grown, *problems[:5]]:
         print(f"  ERROR {one}")
-    return len(problems)
+    return len(problems) + len(grown)
 
 
 if __name__ == "__main__":

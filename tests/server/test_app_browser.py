@@ -89,6 +89,28 @@ def test_cancelling_a_long_run_leaves_the_page_ready(tab):
     shown(page, "a cat")
 
 
+def test_cancelling_while_a_file_is_being_sent(tab, tmp_path):
+    path = tmp_path / "t.safetensors"
+    path.write_bytes(b"x")
+    page = tab(expected=("ERR_",))
+    page.route("**/api/open", lambda _: None)  # it never arrives
+    page.locator("#file").set_input_files(path)
+    page.locator("#cancel").click()
+    page.locator("#status", has_text="Cancelled").wait_for()
+    assert page.locator("#show").is_enabled()
+
+
+def test_skipping_to_the_view_leaves_the_link_alone(tab):
+    page = tab()
+    show(page, "the cat sat")
+    shown(page, "the cat sat")
+    link = page.url
+    page.locator(".skip").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "view"
+    assert page.url == link
+
+
 def test_a_refusal_is_a_sentence_with_what_to_do(tab):
     page = tab()
     show(page, "cat " * 400)
@@ -115,6 +137,7 @@ def test_the_link_restores_text_model_and_look(tab):
     caption = page.locator("#view figcaption").first.inner_text()
     link = page.evaluate("location.hash")
     assert "run=" in link
+    assert "look=" in page.locator("#page").get_attribute("href"), "the page to download opens with it as well"
     assert "cat" not in page.url
     again = tab(link)
     shown(again, "the old cat slept")
@@ -122,9 +145,9 @@ def test_the_link_restores_text_model_and_look(tab):
     assert again.locator("#view figcaption").first.inner_text() == caption
 
 
-def test_a_broken_link_is_left_alone(tab):
+def test_after_a_damaged_link_the_explorer_can_be_used(tab):
     page = tab("#run=%%%nonsense")
-    assert page.locator("#problem").is_hidden()
+    page.locator("#problem", has_text="The link is damaged.").wait_for()
     show(page, "a cat")
     shown(page, "a cat")
 
@@ -185,7 +208,6 @@ def test_the_link_with_the_token_opens_the_page_and_the_token_leaves_the_address
     page = context.new_page()
     page.goto(f"http://{locked.host}/")
     page.locator("#problem", has_text="token").wait_for()
-    page.goto("about:blank")
     page.goto(locked.link)
     page.locator("#first option").wait_for(state="attached")
     assert "token" not in page.url
@@ -203,3 +225,15 @@ def test_every_field_has_a_name_for_screen_readers(tab):
     )
     assert unnamed == []
     assert page.locator("#status").get_attribute("aria-live") == "polite"
+
+
+def test_the_view_of_the_run_before_is_marked_as_such_after_a_refusal(tab):
+    page = tab(expected=("422",))
+    show(page, "the cat sat")
+    shown(page, "the cat sat")
+    show(page, "word " * 3000)
+    page.locator("#problem", has_text="tokens").wait_for()
+    assert "before" in page.locator("#view").get_attribute("class")
+    show(page, "a dog")
+    shown(page, "a dog")
+    assert "before" not in page.locator("#view").get_attribute("class")

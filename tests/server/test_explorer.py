@@ -1,10 +1,16 @@
 """What a browser asks an explorer for, and gets."""
 
+import base64
 import json
+import os
+import socket
+import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from talking import Client
 
 import normlens as nl
 
@@ -79,6 +85,56 @@ def test_the_view_can_be_taken_home_as_one_page(explorer, shown):
     assert "attachment" in explorer.headers["content-disposition"]
 
 
+def test_all_who_ask_for_a_page_at_once_get_the_whole_of_it(explorer):
+    job = explorer.run(model="reader", text="the old cat slept under the tree")
+    clients = [Client(explorer.link, f"reader-{n:04}") for n in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(lambda client: client.get(f"/api/results/{job['id']}/view.html"), clients))
+    assert {status for status, _ in got} == {200}
+    assert len({page for _, page in got}) == 1
+    assert got[0][1].rstrip().endswith(b"</html>")
+
+
+def test_the_page_opens_with_the_look_on_screen_if_it_is_one(explorer, shown):
+    def page(look: bytes) -> bytes:
+        packed = base64.urlsafe_b64encode(look).decode().rstrip("=")
+        status, page = explorer.get(f"/api/results/{shown['id']}/view.html?look={packed}")
+        assert status == 200
+        return page
+
+    plain = page(b"{}")
+    assert b'"view":"bars"' not in plain
+    assert b'"view":"bars"' in page(b'{"view": "bars", "layers": [1], "pin": ["tgt", 2]}')
+    for bad in (b"", b"nonsense", b"[]", b'{"view": "</script>"}', b'{"evil": 1}', b'{"layers": [99]}', b"[" * 2000):
+        assert page(bad) == plain
+
+
+def handles(name: str) -> int:
+    """Open files of this name in this process, which the explorer runs in."""
+    found = 0
+    for handle in os.listdir("/proc/self/fd"):
+        try:
+            found += os.readlink(f"/proc/self/fd/{handle}").endswith(name)
+        except OSError:
+            continue
+    return found
+
+
+def test_large_files_go_out_in_pieces_and_are_let_go_of_when_nobody_takes_them(explorer, shown, monkeypatch):
+    addresses = [f"/api/results/{shown['id']}/{name}" for name in ("trace.safetensors", "chunks/0", "chunks/1")]
+    whole = [explorer.get(address)[1] for address in addresses]
+    monkeypatch.setattr("normlens.server.results.PIECE", 100)
+    assert [explorer.get(address)[1] for address in addresses] == whole
+    host, port = explorer.host.split(":")
+    for _ in range(20):
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(f"GET {addresses[0]} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    end = time.monotonic() + 10
+    while handles("trace.safetensors") and time.monotonic() < end:
+        time.sleep(0.05)
+    assert handles("trace.safetensors") == 0
+
+
 def test_a_saved_trace_can_be_opened_again(explorer, shown):
     saved = explorer.get(f"/api/results/{shown['id']}/trace.safetensors")[1]
     job = explorer.open(saved)
@@ -124,7 +180,8 @@ def test_a_report_is_served_beside_it_and_kept_apart(explorer):
     status, page = explorer.get("/report")
     assert status == 200
     assert b"found" in page
-    assert "sandbox" in explorer.headers["content-security-policy"]
+    for part in ("sandbox", "frame-ancestors 'none'"):
+        assert part in explorer.headers["content-security-policy"]
 
 
 def test_without_a_report_there_is_none(start, folders):

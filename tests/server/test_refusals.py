@@ -1,5 +1,7 @@
 """Requests that are not served, each followed by one that is."""
 
+import contextlib
+import errno
 import json
 import socket
 import struct
@@ -62,10 +64,7 @@ def test_a_body_without_a_length_is_counted_while_it_arrives(client):
         for _ in range(100):
             yield b" " * 10_000
 
-    try:
-        status, answer = client.send("POST", "/api/jobs", parts(), **JSON)
-    except OSError:
-        return  # refused and closed before all of it was sent
+    status, answer = client.send("POST", "/api/jobs", parts(), **JSON)
     assert status == 413
     assert "larger than" in answer["error"]
 
@@ -168,13 +167,72 @@ def test_long_heads_and_no_http_at_all(client):
             assert b" 400 " in connection.recv(4096)
 
 
-def test_half_a_head_is_not_waited_for(start, folders):
-    quick = start(folders["reader"], limits=replace(QUICK, header_seconds=0.3))
-    host, port = quick.host.split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+@pytest.fixture(scope="module")
+def hasty(start, folders):
+    """An explorer that waits for nobody."""
+    return start(folders["reader"], limits=replace(QUICK, header_seconds=0.3, reading_seconds=0.5))
+
+
+def connected(client, **options) -> socket.socket:
+    host, port = client.host.split(":")
+    connection = socket.socket()
+    for name, value in options.items():
+        connection.setsockopt(socket.SOL_SOCKET, getattr(socket, name), value)
+    connection.settimeout(10)
+    connection.connect((host, int(port)))
+    return connection
+
+
+def test_half_a_head_is_not_waited_for(hasty):
+    with connected(hasty) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: local")
         assert connection.recv(10) == b"", "it is hung up"
-    assert quick.get("/api/models")[0] == 200
+    assert hasty.get("/api/models")[0] == 200
+
+
+def test_the_rest_of_a_request_that_is_answered_already_is_not_waited_for(hasty):
+    with connected(hasty) as connection:
+        connection.sendall(b"GET /favicon.ico HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
+        assert b" 204 " in connection.recv(4096)
+        begun = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() < begun + 10:
+                connection.sendall(b"x")  # drop by drop
+                time.sleep(0.02)
+    assert time.monotonic() - begun < 5, "it is hung up"
+
+
+def test_a_client_that_does_not_read_is_not_waited_for(hasty):
+    one, times = b"GET /assets/view.css HTTP/1.1\r\nHost: localhost\r\n\r\n", 2000
+    whole = times * len(hasty.get("/assets/view.css")[1])
+    with connected(hasty, SO_RCVBUF=4096) as connection:
+        connection.sendall(one * times)
+        time.sleep(1.5)
+        got = 0
+        with contextlib.suppress(ConnectionError):
+            while part := connection.recv(1 << 20):
+                got += len(part)
+    assert got < whole
+
+
+def test_more_uploads_than_the_disk_may_hold_are_refused(start, folders):
+    small = start(folders["reader"], limits=replace(QUICK, result_bytes=10_000))
+    kind = {"Content_Type": "application/octet-stream"}
+    status, answer = small.send("POST", "/api/open", b"x" * 20_000, **kind)
+    assert status == 507
+    assert "wait to be opened" in answer["error"]
+    assert small.send("POST", "/api/open", b"x" * 5_000, **kind)[0] == 202
+
+
+def test_a_full_disk_is_a_sentence_without_a_path(client, monkeypatch):
+    async def write(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", "/tmp/private")
+
+    monkeypatch.setattr("normlens.server.body.into_file", write)
+    status, answer = client.send("POST", "/api/open", b"x", Content_Type="application/octet-stream")
+    assert status == 507
+    assert answer["error"] == "The disk of the explorer is full."
+    assert "/tmp" not in json.dumps(answer)
 
 
 def saved(client, tmp_path):
@@ -229,6 +287,9 @@ LIES = {
     "tokens of objects": side_with(tokens=lambda side: [{"<img>": "x"}] * len(side["tokens"])),
     "missing tokens": side_with(tokens=lambda side: side["tokens"][:-1]),
     "words that are not there": side_with(word_ids=lambda side: [10**9] * len(side["tokens"])),
+    "a token without end": side_with(tokens=lambda side: ["a" * 10_000] * len(side["tokens"])),
+    "a signature without end": lambda story: story.update(signature=[["model", "x" * 1_000_000]]),
+    "an error that is no number": block_with(error=float("nan")),
     "no sides": lambda story: story.update(sides=[]),
     "blocks that are a number": lambda story: story.update(blocks=7),
     "wires that are nested deeply": lambda story: story.update(wires=json.loads("[" * 900 + "]" * 900)),

@@ -27,7 +27,9 @@ def test_without_it_there_is_the_bare_page_and_nothing_else(locked):
     assert locked.post("/api/jobs", {"model": "reader", "text": "a"})[0] == 401
 
 
-@pytest.mark.parametrize("given", ["", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "é", None, 7, [TOKEN]])
+@pytest.mark.parametrize(
+    "given", ["", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "é", "\ud800", None, 7, [TOKEN]]
+)
 def test_a_wrong_one_opens_nothing(locked, given):
     assert locked.post("/api/session", {"token": given})[0] == 401
     assert "set-cookie" not in locked.headers
@@ -61,8 +63,9 @@ def test_another_host_needs_one_that_cannot_be_guessed():
     assert Settings((MODEL,), host="0.0.0.0", token=TOKEN)
 
 
-def test_behind_every_address_numbers_are_known_and_names_are_not(start):
+def test_behind_every_address_numbers_and_its_own_name_are_known_and_other_names_are_not(start):
     client = start(models=(MODEL,), host="0.0.0.0", token=TOKEN, names=("my.example",))
     client.host = client.host.replace(client.host.split(":")[0], "127.0.0.1")
-    for host, status in (("192.168.7.7:8377", 401), ("my.example", 401), ("evil.example", 421)):
+    printed = client.link.split("/")[2]
+    for host, status in ((printed, 401), ("192.168.7.7:8377", 401), ("my.example", 401), ("evil.example", 421)):
         assert client.get("/api/models", Host=host)[0] == status

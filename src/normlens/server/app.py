@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -20,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from normlens.errors import NormlensError
-from normlens.server import body, guard, pages
+from normlens.server import body, disk, guard, pages
 from normlens.server.ask import read_ask
 from normlens.server.queue import OPENER, Queue
 from normlens.server.refusal import Refusal, from_error
@@ -38,7 +39,7 @@ class Explorer:
         self.settings, self.limits = settings, settings.limits
         self.models = {one.name: one for one in settings.models}
         self.assets, self.front, self.report_page = pages.assets(), pages.page(), pages.report(settings.report)
-        self.queue: Queue
+        self.queue: Queue  # from the start of the server on
         self.uploads = asyncio.Semaphore(settings.limits.uploads)
 
     def app(self) -> Starlette:
@@ -59,7 +60,12 @@ class Explorer:
         return Starlette(
             routes=routes,
             middleware=[Middleware(guard.Guard, settings=self.settings)],
-            exception_handlers={NormlensError: _refused, HTTPException: _unknown, Exception: _broken},
+            exception_handlers={
+                NormlensError: _refused,
+                HTTPException: _unknown,
+                OSError: _not_written,
+                Exception: _broken,
+            },
             lifespan=self.life,
         )
 
@@ -72,6 +78,11 @@ class Explorer:
             yield
         finally:
             await self.queue.stop()
+
+    def release(self) -> None:
+        """The server is about to stop, perhaps before it has begun."""
+        if hasattr(self, "queue"):
+            self.queue.release()
 
     async def page(self, _: Request) -> Response:
         return Response(self.front, media_type="text/html", headers={"cache-control": "no-cache"})
@@ -125,12 +136,14 @@ class Explorer:
         body.check_type(request, "application/octet-stream")
         if self.uploads.locked():
             raise Refusal(503, "Too many files are being opened.", "try again in a few seconds.", retry_after=5)
-        self.queue.check_room(_client(request))
+        self.queue.check_room(*_client(request))
         async with self.uploads:
             name, folder = self.queue.store.new()
             path = folder / "upload.safetensors"
+            most, seconds = self.limits.upload, self.limits.upload_seconds
             try:
-                size = await body.into_file(request, path, most=self.limits.upload, seconds=self.limits.upload_seconds)
+                expect = partial(self.queue.store.expect, name)
+                size = await body.into_file(request, path, expect, most=most, seconds=seconds)
                 if not size:
                     raise Refusal(400, "The file is empty.", "choose a .safetensors file that trace.save() wrote.")
                 return self._add(request, OPENER, {"file": str(path)}, request.query_params.get("base"), name)
@@ -154,17 +167,17 @@ class Explorer:
     def _add(
         self, request: Request, worker: str, order: dict[str, Any], base: str | None, name: str | None = None
     ) -> Response:
-        client = _client(request)
-        self.queue.check_room(client)
+        who = _client(request)
+        self.queue.check_room(*who)
         below = self.queue.base(base) if base else None
-        job = self.queue.add(name or self.queue.store.new()[0], client, worker, order, below)
+        job = self.queue.add(name or self.queue.store.new()[0], who, worker, order, below)
         return JSONResponse(job.body(), 202)
 
 
-def _client(request: Request) -> str:
-    """A tab names itself, so that several people behind one address do not wait for each other."""
-    given = request.headers.get("x-client", "")
-    return given if CLIENT.fullmatch(given) else (request.client.host if request.client else "")
+def _client(request: Request) -> tuple[str, str]:
+    """Who asks, and from where. A tab names itself, so that people behind one address do not wait for each other."""
+    given, address = request.headers.get("x-client", ""), request.client.host if request.client else ""
+    return given if CLIENT.fullmatch(given) else address, address
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -175,6 +188,12 @@ async def _unknown(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     sentence = "This address takes other methods." if status == 405 else "There is nothing at this address."
     return guard.answer(Refusal(status, sentence, "open the explorer's page."))
+
+
+async def _not_written(_: Request, error: Exception) -> Response:
+    if not disk.is_full(error):
+        raise error
+    return guard.answer(disk.refusal())
 
 
 async def _broken(_: Request, __: Exception) -> Response:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from normlens.server.allowed import Allowed
@@ -31,7 +31,7 @@ class Ask:
     @property
     def order(self) -> dict[str, Any]:
         """The texts, for the worker."""
-        return {name: value for name, value in asdict(self).items() if name in ("text", "pair", "target")}
+        return {"text": self.text, "pair": self.pair, "target": self.target}
 
 
 def read_ask(body: bytes, models: dict[str, Allowed], limits: Limits) -> Ask:

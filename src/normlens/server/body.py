@@ -6,7 +6,7 @@ Room: bytes from the network to memory or to one file whose path the server chos
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from starlette.requests import ClientDisconnect, Request
@@ -22,11 +22,12 @@ async def into_memory(request: Request, *, most: int, seconds: float) -> bytes:
     return b"".join(parts)
 
 
-async def into_file(request: Request, path: Path, *, most: int, seconds: float) -> int:
-    """A large body; it is never in memory as a whole."""
+async def into_file(request: Request, path: Path, expect: Callable[[int], None], *, most: int, seconds: float) -> int:
+    """A large body; it is never in memory as a whole. `expect` is told of each part before it is written."""
     size = 0
     with path.open("wb") as file:
         async for part in _counted(request, most, seconds):
+            expect(len(part))
             file.write(part)
             size += len(part)
     return size

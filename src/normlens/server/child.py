@@ -1,15 +1,17 @@
-"""The program of a worker process: `python -m normlens.server.child`. One model, one job at a time, no network.
+"""The program of a worker process: `python -m normlens.server.child`. One model, one job at a time.
 
 Room: lines of JSON in from the server, lines of JSON out. torch is imported here and nowhere else in the explorer.
+A model named by a hub id is downloaded here if it is not in the cache; nothing else uses the network.
 
 in   {"model": ..., "memory": bytes, "threads": n}        once, first
-     {"job": id, "folder": ..., ...}  or  {"cancel": id}  (with "page": write the page to download)
+     {"job": id, "folder": ..., ...}  or  {"cancel": id}  (with "page" and "look": write the page to download)
 out  {"job": id, "stage": ..., "done": k, "of": n}        many
-     {"job": id, "end": "done" | "cancelled" | "refused", ...}
+     {"job": id, "end": "done" | "cancelled" | "refused", ...}  (with "status", "error" and "do" when refused)
 """
 
 from __future__ import annotations
 
+import base64
 import gc
 import json
 import os
@@ -24,10 +26,11 @@ from typing import IO, Any
 
 from normlens import views
 from normlens.errors import NormlensError
-from normlens.server import memory, result
+from normlens.server import disk, memory, result
 from normlens.server.refusal import Refusal, from_error
 
 QUIET = 0.05  # seconds between two messages about the same stage
+PAUSE = 10.0  # seconds until a model that could not be loaded is tried again
 
 
 class Cancelled(Exception):  # an end, not a mistake
@@ -64,6 +67,7 @@ class Worker:
     def __init__(self, start: dict[str, Any], say: Callable[[dict[str, Any]], None], unwanted: set[str]) -> None:
         self.start, self.say, self.unwanted = start, say, unwanted
         self.lens: Any = None
+        self.failed: tuple[float, Refusal] | None = None  # when the model could not be loaded, and what was said
         self.told: tuple[str, float] = ("", 0.0)
 
     def do(self, order: dict[str, Any]) -> None:
@@ -73,7 +77,8 @@ class Worker:
         except Cancelled:
             self.say({"job": order["job"], "end": "cancelled"})
         except Exception as error:
-            self.say({"job": order["job"], "end": "refused", **self._explained(error).body()})
+            refusal = self._explained(error)
+            self.say({"job": order["job"], "end": "refused", "status": refusal.status, **refusal.body()})
         self.unwanted.discard(order["job"])
 
     def _run(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +92,8 @@ class Worker:
 
         self.told = "", 0.0
         if "page" in order:
-            Path(order["page"]).write_text(views.page(result.figure(Path(order["folder"]))), encoding="utf-8")
+            tell("packing", 0, 0)
+            _write_page(Path(order["folder"]), order["page"], order["look"])
             return {}
         tracing = self._ready(tell)
         if "folder" not in order:
@@ -111,7 +117,13 @@ class Worker:
 
         torch.set_num_threads(self.start["threads"])
         if self.lens is None and self.start["model"]:
-            self.lens = tracing.load(self.start["model"])
+            if self.failed is not None and time.monotonic() - self.failed[0] < PAUSE:
+                raise self.failed[1]
+            try:
+                self.lens = tracing.load(self.start["model"])
+            except Exception as error:
+                self.failed = time.monotonic(), self._explained(error)
+                raise self.failed[1] from None
         return tracing
 
     def _explained(self, error: Exception) -> Refusal:
@@ -119,6 +131,8 @@ class Worker:
             error.__traceback__ = None  # it holds on to what was too much
             gc.collect()
             return memory.refusal(self.start["memory"])
+        if disk.is_full(error):
+            return disk.refusal()
         if isinstance(error, Refusal):
             return error
         known = isinstance(error, NormlensError)
@@ -126,7 +140,7 @@ class Worker:
             print(f"normlens: {error}", file=sys.stderr) if known else traceback.print_exception(error)
             name = self.start["model"]["name"]
             return Refusal(422, f"The model '{name}' cannot be loaded.", "the terminal of the explorer says why.")
-        if known:
+        if known and not isinstance(error.__cause__, OSError):  # which names files, too
             return from_error(error)
         traceback.print_exception(error)
         return Refusal(
@@ -134,6 +148,24 @@ class Worker:
             f"The run failed inside ({type(error).__name__}); the terminal of the explorer shows where.",
             "try another text; if it fails as well, `normlens doctor` examines the model.",
         )
+
+
+def _write_page(folder: Path, name: str, look: str) -> None:
+    """The one page of a result that is kept: the last that was asked for."""
+    part = folder / f"{name}.part"
+    part.write_text(views.page(_looked_at(result.figure(folder), look)), encoding="utf-8")
+    for old in folder.glob("view-*"):
+        if old != part:
+            old.unlink()
+    part.replace(folder / name)
+
+
+def _looked_at(figure: views.Figure, look: str) -> views.Figure:
+    """With the look of a browser, JSON in base64url; one that does not fit the figure is left out."""
+    try:
+        return figure.looking(**json.loads(base64.urlsafe_b64decode(look + "=" * (-len(look) % 4))))
+    except Exception:  # a stranger's words: whatever is wrong with them, the page opens as it would without
+        return figure
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from normlens.server.refusal import Refusal
-from normlens.server.settings import Settings
+from normlens.server.settings import ANY, Settings
 
 OPEN = ("/", "/favicon.ico", "/api/session")  # and /assets/: the page without anything in it
 POLICY = (
@@ -35,7 +35,6 @@ SAID = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-ANY = ("0.0.0.0", "::")
 
 
 class Guard:
@@ -98,7 +97,7 @@ class Guard:
 
 def same(given: str, right: str) -> bool:
     """Compared in constant time."""
-    return hmac.compare_digest(given.encode(), right.encode())
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), right.encode())
 
 
 def session(token: str) -> str:

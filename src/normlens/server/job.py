@@ -20,6 +20,7 @@ class Job:
 
     id: str
     client: str
+    address: str  # of the client
     worker: str  # the model's name; "" is the worker that opens files
     order: dict[str, Any]  # for the worker
     place: int = 0  # in its line, as of the last second; 1 is next
@@ -29,6 +30,7 @@ class Job:
     of: int = 0
     error: str = ""
     do: str = ""
+    status: int = 500  # of the error
     facts: dict[str, Any] = field(default_factory=dict)
     version: int = 1
     seen: float = field(default_factory=time.monotonic)  # when its client last asked

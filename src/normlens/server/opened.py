@@ -5,6 +5,7 @@ Room: distrust. The file is data only (safetensors holds no code), but its story
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from normlens.server import memory
 from normlens.server.refusal import Refusal
 
 MOST_BLOCKS, MOST_TOKENS = 4096, 4096
+MOST_LETTERS = 1000  # of a token, a name, a fact of the signature
+MOST_PICTURE = 20_000_000  # bytes
 DO = "open a .safetensors file that trace.save() or `normlens show --save` wrote."
 
 
@@ -43,24 +46,36 @@ def _wrong(trace: Trace) -> str | None:
     for side in (*trace.sides, *trace.targets):
         if len(side.tokens) > MOST_TOKENS:
             return f"it has more than {MOST_TOKENS} tokens"
-        if not (isinstance(side.name, str) and _all(str, side.tokens) and _all(bool, side.special)):
-            return "its tokens are not texts"
-        if not (_all(str, side.words) and all(i is None or type(i) is int for i in side.word_ids)):
-            return "its words are not texts"
-        if any(i is not None and not 0 <= i < max(len(side.words), 1) for i in side.word_ids):
+        if not (_texts((side.name, *side.tokens)) and _all(bool, side.special)):
+            return f"its tokens are not texts of at most {MOST_LETTERS} letters"
+        if not all(i is None or type(i) is int for i in side.word_ids):
+            return "its words are not numbered"
+        words = len(side.words)
+        if any(i is not None and not 0 <= i < words for i in side.word_ids):
             return "its tokens belong to words that are not there"
+        if side.picture is not None and len(side.picture.png) > MOST_PICTURE:
+            return "its picture is too large"
     for block in trace.blocks:
-        if not (_all(str, (block.kind, block.name, block.tgt, block.src)) and _all(int, (block.layer, *block.heads))):
+        if not (_texts((block.kind, block.name, block.tgt, block.src)) and _all(int, (block.layer, *block.heads))):
             return "a block of it has no proper name"
-        if not isinstance(block.error, float) or block.layer < 0:
+        if not isinstance(block.error, float) or not math.isfinite(block.error) or block.layer < 0:
             return "a block of it is not numbered"
-    if not _all(str, [part for fact in trace.signature.facts for part in fact]):
-        return "its signature is not text"
+    if len(trace.wires) > MOST_BLOCKS or not all(
+        _texts((w.attention, w.out or "", w.reason or "")) for w in trace.wires
+    ):
+        return "its blocks are not named"
+    facts = trace.signature.facts
+    if len(facts) > MOST_LETTERS or not _texts([part for fact in facts for part in fact]):
+        return f"its signature is not made of texts of at most {MOST_LETTERS} letters"
     return None
 
 
 def _all(kind: type, values: Any) -> bool:
     return all(type(value) is kind for value in values)
+
+
+def _texts(values: Any) -> bool:
+    return _all(str, values) and all(len(value) <= MOST_LETTERS for value in values)
 
 
 def _first(error: NormlensError, path: Path) -> str:

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
+import shutil
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,8 @@ from normlens.server.store import Store
 from normlens.server.worker import Worker
 
 OPENER = ""  # the worker without a model, which opens files
-BASE, PAGE = "base.safetensors", "view.html"
+BASE = "base.safetensors"
+WATCH = 1.0  # seconds between two looks whether somebody still waits for a page
 
 
 class Queue:
@@ -31,6 +36,8 @@ class Queue:
         self.limits = settings.limits
         self.store = Store(self.limits)
         self.jobs: dict[str, Job] = {}  # all that can be asked about
+        self.pages: dict[str, Job] = {}  # pages being made, one for a result, by its id
+        self.numbers = count(1)  # of pages, so that a late word about one is not taken for the next
         self.lines: dict[str, deque[Job]] = {one.name: deque() for one in settings.models} | {OPENER: deque()}
         threads = max(1, (os.cpu_count() or 1) // (len(settings.models) + 1))  # one share for the server and the page
         self.workers = {one.name: Worker(one, self.limits, threads) for one in settings.models}
@@ -44,8 +51,7 @@ class Queue:
         self.tasks = [asyncio.create_task(self._serve(name)) for name in self.lines]
         self.tasks.append(asyncio.create_task(self._look_around()))
         for name in self.lines if preload else ():
-            self.lines[name].append(Job("preload", "", name, {}, seen=float("inf")))
-            self.wake[name].set()
+            self._line_up(Job("preload", "", "", name, {}, seen=float("inf")))
 
     def release(self) -> None:
         """The server is about to stop: whoever waits for news gets an answer now."""
@@ -55,7 +61,7 @@ class Queue:
 
     async def stop(self) -> None:
         """End every worker and throw every result away."""
-        for job in self.jobs.values():
+        for job in (*self.jobs.values(), *self.pages.values()):
             job.tell("cancelled", error="The explorer was stopped.", do="start it again.")
         for task in self.tasks:
             task.cancel()
@@ -67,11 +73,16 @@ class Queue:
     def waiting(self) -> int:
         return sum(len(line) for line in self.lines.values())
 
-    def check_room(self, client: str) -> None:
+    def check_room(self, client: str, address: str) -> None:
         """Refuse another job when too many wait."""
-        mine = sum(job.client == client for job in self.jobs.values() if not job.over)
+        unfinished = [job for job in self.jobs.values() if not job.over]
+        mine = sum(job.client == client for job in unfinished)
         if mine >= self.limits.queue_per_client:
             raise Refusal(429, f"{mine} runs of yours are not done yet.", "wait for one, or cancel it.", retry_after=2)
+        near = sum(job.address == address for job in unfinished)
+        if near >= self.limits.queue_per_address:
+            sentence = f"{near} runs from your address are not done yet."
+            raise Refusal(429, sentence, "try again in a few seconds.", retry_after=5)
         if self.waiting >= self.limits.queue:
             raise Refusal(
                 503,
@@ -80,15 +91,18 @@ class Queue:
                 retry_after=5,
             )
 
-    def add(self, name: str, client: str, worker: str, order: dict[str, Any], base: Path | None) -> Job:
-        """Put a job, whose folder is there already, at the end of its line."""
+    def add(self, name: str, who: tuple[str, str], worker: str, order: dict[str, Any], base: Path | None) -> Job:
+        """Put a job of this client and address, whose folder is there already, at the end of its line."""
         folder = self.store.root / name
         if base is not None:
-            os.link(base, folder / BASE)  # so that it is there when the job's turn comes
+            try:
+                _linked(base, folder / BASE)  # so that it is there when the job's turn comes
+            except OSError:
+                self.store.drop(name)
+                raise
         order |= {"folder": str(folder), "base": base and str(folder / BASE), "tokens": self.limits.tokens}
-        job = self.jobs[name] = Job(name, client, worker, order, place=len(self.lines[worker]) + 1)
-        self.lines[worker].append(job)
-        self.wake[worker].set()
+        job = self.jobs[name] = Job(name, *who, worker, order, place=len(self.lines[worker]) + 1)
+        self._line_up(job)
         return job
 
     def base(self, name: str) -> Path:
@@ -98,22 +112,35 @@ class Queue:
             raise Refusal(422, "A difference has no trace of its own to compare with.", "compare with a single run.")
         return path
 
-    async def page(self, name: str) -> Path:
-        """The page to download, made when it is first asked for."""
-        folder = self.store.folder(name)
-        path = folder / PAGE
-        if not path.exists():
-            if self.waiting >= self.limits.queue:
-                raise Refusal(503, "The explorer is busy.", "try again in a few seconds.", retry_after=5)
-            order = {"folder": str(folder), "page": str(path)}
-            job = Job(f"page of {name}", "", OPENER, order)
-            self.lines[OPENER].append(job)
-            self.wake[OPENER].set()
-            while not job.over:
-                await job.wait(job.version, self.limits.run_seconds)
-            if job.state != "done":
-                raise Refusal(500, job.error, job.do)
+    async def page(self, name: str, look: str, left: Callable[[], Awaitable[bool]]) -> Path:
+        """The page to download, made when it is first asked for with this look; `left` says that nobody waits here."""
+        file = f"view-{hashlib.sha256(look.encode()).hexdigest()[:16]}.html"
+        while not (path := self.store.folder(name) / file).exists():
+            if name not in self.pages:
+                if self.waiting >= self.limits.queue:
+                    raise Refusal(503, "The explorer is busy.", "try again in a few seconds.", retry_after=5)
+                order = {"folder": str(path.parent), "page": file, "look": look}
+                self.pages[name] = Job(f"page {next(self.numbers)}", "", "", OPENER, order)
+                self._line_up(self.pages[name])
+            job = self.pages[name]  # perhaps with another look, whose turn it is first
+            await self._seen_through(name, job, left)
+            if job.state != "done" and job.order["page"] == file:
+                raise Refusal(job.status, job.error, job.do)
         return path
+
+    async def _seen_through(self, name: str, job: Job, left: Callable[[], Awaitable[bool]]) -> None:
+        """Wait for a page with others; the last who leaves before it is there cancels it."""
+        job.watchers += 1
+        try:
+            while not job.over:
+                await job.wait(job.version, WATCH)
+                if await left():
+                    raise Refusal(400, "The request broke off.", "send it again.")
+        finally:
+            job.watchers -= 1
+            if not job.watchers and not job.over:
+                del self.pages[name]
+                self.cancel(job)
 
     def job(self, name: str) -> Job:
         """The job of this id, which by being asked for stays wanted."""
@@ -128,7 +155,7 @@ class Queue:
         if job in self.lines[job.worker]:
             self.lines[job.worker].remove(job)
             job.tell("cancelled", error="The run was cancelled.", do="press Show to run it again.")
-            self.store.drop(job.id)
+            self._settle(job)
         elif self.workers[job.worker].job is job:
             self.workers[job.worker].cancel()
 
@@ -140,10 +167,33 @@ class Queue:
                 await self.wake[name].wait()
             job = line.popleft()
             await worker.run(job)
-            if job.id in self.jobs:
-                with contextlib.suppress(OSError):
-                    for old in self.store.keep(job.id) if job.state == "done" else self.store.drop(job.id):
-                        self.jobs.pop(old, None)
+            self._settle(job)
+
+    def _line_up(self, job: Job) -> None:
+        self.lines[job.worker].append(job)
+        self.wake[job.worker].set()
+
+    def _settle(self, job: Job) -> None:
+        """Count what a job that is over has left on disk, or throw it away."""
+        if "page" in job.order:
+            name = Path(job.order["folder"]).name
+            wanted = name in self.store.kept
+            if self.pages.get(name) is job:
+                del self.pages[name]
+        elif job.id in self.jobs:
+            name, wanted = job.id, job.state == "done"
+        else:
+            return  # a model was loaded ahead
+        if wanted:
+            self._tidied(lambda: self.store.keep(name))
+        else:
+            self.store.drop(name)
+
+    def _tidied(self, thrown: Callable[[], list[str]]) -> None:
+        """Forget the jobs of results that were thrown out."""
+        with contextlib.suppress(OSError):
+            for old in thrown():
+                self.jobs.pop(old, None)
 
     async def _look_around(self) -> None:
         """Once a second: places in the queue, jobs nobody asks about any more, results that are too old."""
@@ -157,6 +207,12 @@ class Queue:
                     self.cancel(job)
                 elif job.id not in self.store.kept:
                     del self.jobs[job.id]
-            with contextlib.suppress(OSError):
-                for old in self.store.tidy():
-                    self.jobs.pop(old, None)
+            self._tidied(self.store.tidy)
+
+
+def _linked(source: Path, path: Path) -> None:
+    """The same file under a second name; where the file system has no such thing, a copy."""
+    try:
+        os.link(source, path)
+    except OSError:
+        shutil.copyfile(source, path)

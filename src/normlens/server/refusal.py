@@ -26,6 +26,11 @@ class Refusal(NormlensError):
         return {"error": self.sentence, "do": self.do}
 
 
+def gone() -> Refusal:
+    """Said of a result that was thrown out, also while it was being read."""
+    return Refusal(410, "This result is no longer kept.", "run it again.")
+
+
 def from_error(error: NormlensError, status: int = 422) -> Refusal:
     """What another room said no to: its sentences, and the advice after 'Do:' apart."""
     said, _, do = str(error).partition("\n  Do: ")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from normlens import views
-from normlens.server.refusal import Refusal
+from normlens.server.refusal import Refusal, gone
 
 HEADER, CHUNKS, FACTS, NUMBERS, TRACE = "header.json", "chunks.bin", "figure.json", "numbers.bin", "trace.safetensors"
 
@@ -48,14 +48,12 @@ def write(folder: Path, figure: views.Figure) -> None:
     (folder / FACTS).write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
 
 
-def chunk(folder: Path, number: int) -> bytes:
-    """The packed numbers of one panel."""
+def chunk(folder: Path, number: int) -> tuple[int, int]:
+    """Where the packed numbers of one panel begin in the file of chunks, and how many bytes they are."""
     ends = _facts(folder)["chunks"]
     if number >= len(ends) - 1:
         raise Refusal(404, f"This result has no chunk {number}.", f"ask for one of 0 to {len(ends) - 2}.")
-    with (folder / CHUNKS).open("rb") as file:
-        file.seek(ends[number])
-        return file.read(ends[number + 1] - ends[number])
+    return ends[number], ends[number + 1] - ends[number]
 
 
 def exact(folder: Path, number: int, axis: str, at: int) -> bytes:
@@ -91,11 +89,6 @@ def _facts(folder: Path) -> dict[str, Any]:
         return json.loads((folder / FACTS).read_text(encoding="utf-8"))
     except OSError as error:
         raise gone() from error
-
-
-def gone() -> Refusal:
-    """Said of a result that was thrown out while it was being read."""
-    return Refusal(410, "This result is no longer kept.", "run it again.")
 
 
 def _panel(folder: Path, facts: dict[str, Any]) -> views.Panel:

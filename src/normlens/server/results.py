@@ -6,19 +6,23 @@ Room: HTTP to files of the store, by id and number.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from normlens.server import result
 from normlens.server.queue import Queue
-from normlens.server.refusal import Refusal
+from normlens.server.refusal import Refusal, gone
 
 PIECE = 1 << 18  # bytes read from a file at a time
+LOOK = re.compile(r"[A-Za-z0-9_-]{0,4000}")  # JSON in base64url; what it says is the worker's to judge
 
 
 def result_routes(queue: Callable[[], Queue]) -> list[Route]:
@@ -28,8 +32,9 @@ def result_routes(queue: Callable[[], Queue]) -> list[Route]:
         return _file(_folder(request) / result.HEADER, "application/json")
 
     async def chunk(request: Request) -> Response:
-        packed = result.chunk(_folder(request), _number(request, "number"))
-        return Response(packed, media_type="application/octet-stream")
+        folder, number = _folder(request), _number(request, "number")
+        start, size = await asyncio.to_thread(result.chunk, folder, number)
+        return _file(folder / result.CHUNKS, "application/octet-stream", start=start, size=size)
 
     async def exact(request: Request) -> Response:
         folder, side = _folder(request), request.path_params["side"]
@@ -39,7 +44,9 @@ def result_routes(queue: Callable[[], Queue]) -> list[Route]:
         return Response(numbers, media_type="application/octet-stream")
 
     async def view(request: Request) -> Response:
-        path = await queue().page(request.path_params["id"])
+        look = request.query_params.get("look", "")
+        look = look if LOOK.fullmatch(look) else ""
+        path = await queue().page(request.path_params["id"], look, request.is_disconnected)
         return _file(path, "text/html; charset=utf-8", _named("view.html"))
 
     async def trace(request: Request) -> Response:
@@ -72,21 +79,34 @@ def _named(name: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{name}"'}
 
 
-def _file(path: Path, kind: str, headers: dict[str, str] | None = None) -> Response:
-    """A file of the store. Once open it can be read to its end, also if the store throws it out meanwhile."""
+class _Pieces(StreamingResponse):
+    """Bytes of an open file, which is closed whatever becomes of the connection."""
+
+    def __init__(self, file: BinaryIO, size: int, kind: str, headers: dict[str, str]) -> None:
+        super().__init__(self._read(size), media_type=kind, headers=headers | {"content-length": str(size)})
+        self.file = file
+
+    def _read(self, left: int) -> Iterator[bytes]:
+        while left and (piece := self.file.read(min(PIECE, left))):
+            left -= len(piece)
+            yield piece
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.file:
+            await super().__call__(scope, receive, send)
+
+
+def _file(
+    path: Path, kind: str, headers: dict[str, str] | None = None, *, start: int = 0, size: int | None = None
+) -> Response:
+    """A file of the store, or a part of it. Once open it can be read to its end, also if the store throws it out."""
     try:
         file = path.open("rb")
     except OSError as error:
-        raise result.gone() from error
-    size = path.stat().st_size if path.exists() else None
-    if size is not None and size <= PIECE:
+        raise gone() from error
+    file.seek(start)
+    size = os.fstat(file.fileno()).st_size if size is None else size
+    if size <= PIECE:
         with file:
-            return Response(file.read(), media_type=kind, headers=headers)
-
-    def pieces() -> Iterator[bytes]:
-        with file:
-            while piece := file.read(PIECE):
-                yield piece
-
-    length = {} if size is None else {"content-length": str(size)}
-    return StreamingResponse(pieces(), media_type=kind, headers=length | (headers or {}))
+            return Response(file.read(size), media_type=kind, headers=headers)
+    return _Pieces(file, size, kind, headers or {})

@@ -50,12 +50,13 @@ def prepared(settings: Settings, ready: Callable[[str], None]) -> tuple[Any, soc
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: Any) -> None:
-            explorer.queue.release()
+            explorer.release()
             super().handle_exit(sig, frame)
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            ready(link(settings))
+            if not self.should_exit:  # by a Ctrl-C that came before
+                ready(link(settings))
 
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     limits = settings.limits
@@ -78,7 +79,7 @@ def prepared(settings: Settings, ready: Callable[[str], None]) -> tuple[Any, soc
 
 def link(settings: Settings) -> str:
     """What to open in a browser; the token stands behind #, which browsers keep to themselves."""
-    host = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(settings.host, settings.host)
+    host = settings.shown_host
     address = f"http://{f'[{host}]' if ':' in host else host}:{settings.port}/"
     return address if settings.token is None else f"{address}#token={settings.token}"
 

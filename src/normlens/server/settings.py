@@ -5,6 +5,7 @@ Room: plain numbers and names. Nothing here listens or runs.
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from normlens.server.allowed import Allowed
 from normlens.server.refusal import ServerError
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
+ANY = ("0.0.0.0", "::")  # every address of this computer
 SHORTEST_TOKEN = 16
 
 
@@ -24,6 +26,7 @@ class Limits:
     memory: int = 4_000_000_000  # bytes of one worker, its model included
     queue: int = 64  # jobs that wait, of all clients
     queue_per_client: int = 4
+    queue_per_address: int = 56  # of all clients behind it
     body: int = 256_000  # bytes of a question
     body_seconds: float = 10.0
     upload: int = 256_000_000  # bytes of a saved trace
@@ -35,10 +38,11 @@ class Limits:
     gone_seconds: float = 30.0  # without a question about a job until it counts as abandoned
     poll_seconds: float = 15.0  # how long a question about a job may wait for news
     results: int = 512
-    result_bytes: int = 2_000_000_000  # of all results together
+    result_bytes: int = 2_000_000_000  # of all results together, and again of all uploads that wait
     result_seconds: float = 3600.0
     connections: int = 512
-    header_seconds: float = 10.0  # for the head of a request to arrive
+    header_seconds: float = 10.0  # for the head of a request to arrive, or the rest of one that is answered already
+    reading_seconds: float = 30.0  # for a client to take what was sent, or 64 kB of it
     header_bytes: int = 16_384
 
 
@@ -72,4 +76,9 @@ class Settings:
     @property
     def hosts(self) -> frozenset[str]:
         """What a Host header may name, without its port."""
-        return frozenset(name.lower() for name in (*LOCAL, self.host, *self.names))
+        return frozenset(name.lower() for name in (*LOCAL, self.host, self.shown_host, *self.names))
+
+    @property
+    def shown_host(self) -> str:
+        """The host in the link: for every address of this computer, its name."""
+        return socket.gethostname() if self.host in ANY else self.host

@@ -30,7 +30,7 @@ class Worker:
         self.timers: list[asyncio.TimerHandle] = []
 
     async def run(self, job: Job) -> None:
-        """See a job through to its end. Never raises for what happens in the process."""
+        """See a job through to its end. Whatever happens in the process or to it, nothing is raised."""
         self.job, self.why = job, ""
         try:
             await self._start()
@@ -39,7 +39,9 @@ class Worker:
             await self._send({"job": job.id, **job.order})
             while not job.over:
                 self._hear(job, await self._line())
-        except (OSError, ValueError, KeyError, EOFError):
+        except Exception as error:
+            if not isinstance(error, EOFError | ConnectionError):  # which are how a process ends
+                print(f"normlens: the worker failed: {type(error).__name__}: {error}", file=sys.stderr)
             await self.stop()
             self._ended(job)
         finally:
@@ -92,7 +94,7 @@ class Worker:
         elif message["end"] == "cancelled":
             self._ended(job)
         else:
-            job.tell("failed", error=message["error"], do=message["do"])
+            job.tell("failed", error=message["error"], do=message["do"], status=message["status"])
 
     def _ended(self, job: Job) -> None:
         """The job ended without a result, by our will or by the death of its process."""
@@ -104,7 +106,7 @@ class Worker:
         else:
             job.tell(
                 "failed",
-                error="The worker process died during this run; it is started anew for the next one.",
+                error="The worker process died during this run, or could not be started; the next one gets a new one.",
                 do="try again; if it dies again, the text may need more memory than there is: shorten it.",
             )
 

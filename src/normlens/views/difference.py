@@ -45,9 +45,9 @@ def difference(first: Figure, second: Figure) -> Figure:
     panels = [panel for one in first.panels if (panel := _panel(one, second, matched, notes)) is not None]
     if not panels:
         raise FigureError(
-            "The two figures have no attention block in common.\n"
-            f"  got {', '.join(f'{p.kind} {p.name}' for p in first.panels[:6])} and "
-            f"{', '.join(f'{p.kind} {p.name}' for p in second.panels[:6])}\n  Do: compare blocks of the same kind."
+            "The two cannot be compared: they have no attention block in common.\n"
+            f"  got {_listed(first)}; and {_listed(second)}\n"
+            "  Do: compare an encoder with an encoder, a translation model with a translation model, and so on."
         )
     alone = len(first.panels) + len(second.panels) - 2 * len(panels)
     if alone:
@@ -58,6 +58,10 @@ def difference(first: Figure, second: Figure) -> Figure:
     told = "Difference: red is more in the first, blue more in the second"
     note = "; ".join([told, *dict.fromkeys(notes)]) + "."
     return Figure(title, signature, tuple(sides), tuple(panels), Look(), note)
+
+
+def _listed(figure: Figure) -> str:
+    return ", ".join(dict.fromkeys(f"{panel.kind} attention" for panel in figure.panels))
 
 
 def _pairs(side: Side, other: Side) -> Matched:

@@ -8,7 +8,7 @@ import * as link from "./link.js";
 import { mount } from "./view.js";
 
 const $ = (id) => document.getElementById(id);
-const state = { asked: null, look: null, busy: false };
+const state = { id: null, asked: null, look: null, busy: false, view: null };
 let first, second;
 
 function say(words, part = null) {
@@ -19,12 +19,15 @@ function say(words, part = null) {
 }
 
 function complain(error) {
+  $("view").classList.toggle("before", $("view").childElementCount > 0);
   if (error.status === -1) return say("Cancelled.");
   const known = error instanceof Problem;
   if (!known) console.error(error);
   say("");
   $("problem").hidden = false;
-  $("problem").textContent = known ? `${error.message}\n${capital(error.advice)}` : "The page failed at this.\nReload it, then try again.";
+  $("problem").textContent = known
+    ? `${error.message}\n${capital(error.advice)}`
+    : "The page failed at this.\nReload it, then try again.";
 }
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
@@ -48,47 +51,57 @@ async function busy(work) {
   }
 }
 
-const show = (look = null) => busy(async () => {
-  const asked = { first: first.read(), second: $("compare").open ? second.read() : null };
-  let result = await jobs.ask(asked.first, (words, part) => say(asked.second ? `First run. ${words}` : words, part));
-  if (asked.second) {
-    result = await jobs.ask({ ...asked.second, base: result.id }, (words, part) => say(`Second run. ${words}`, part));
-  }
-  await see(result, asked, look);
-});
+const show = (look = null) =>
+  busy(async () => {
+    const asked = { first: first.read(), second: $("compare").open ? second.read() : null };
+    let result = await jobs.ask(asked.first, (words, part) => say(asked.second ? `First run. ${words}` : words, part));
+    if (asked.second) {
+      result = await jobs.ask({ ...asked.second, base: result.id }, (words, part) => say(`Second run. ${words}`, part));
+    }
+    await see(result, asked, look);
+  });
 
-const openFile = (file) => busy(async () => {
-  say("Sending the file");
-  await see(await jobs.open(file, say), null, null);
-});
+const openFile = (file) =>
+  busy(async () => {
+    say("Sending the file");
+    await see(await jobs.open(file, say), null, null);
+  });
 
 async function see(result, asked, look) {
   const header = await getJson(`/api/results/${result.id}/header`);
-  Object.assign(state, { asked, look: null });
-  const options = { ...source(result.id), onLook: (now) => { state.look = now; remember(); } };
+  state.view?.close();
+  Object.assign(state, { id: result.id, asked, look: null, view: null });
+  const options = {
+    ...source(result.id),
+    onLook: (now) => {
+      state.look = now;
+      remember();
+    },
+  };
   const root = document.createElement("div");
   $("view").replaceChildren(root);
+  $("view").classList.remove("before");
   try {
-    await mount(root, look ? { ...header, look: { ...header.look, ...look } } : header, options);
+    state.view = await mount(root, look ? { ...header, look: { ...header.look, ...look } } : header, options);
     state.look = look;
   } catch (error) {
     if (!look || error instanceof Problem) throw error;
     root.replaceChildren(); // a link made by another version: its look is left out
-    await mount(root, header, options);
+    state.view = await mount(root, header, options);
   }
   remember();
   $("copy").disabled = !asked;
-  for (const [id, name] of [["page", "view.html"], ["trace", "trace.safetensors"]]) {
-    $(id).href = `/api/results/${result.id}/${name}`;
-    $(id).hidden = id === "trace" && result.difference;
-  }
+  $("trace").href = `/api/results/${result.id}/trace.safetensors`;
+  $("trace").hidden = result.difference;
+  $("page").hidden = false;
   say(`Shown: ${header.title}`);
 }
 
-// The address bar always holds the link that restores what is seen.
+// The address bar always holds the link that restores what is seen, and the page to download opens with it.
 function remember() {
   const hash = state.asked ? link.write({ ...state.asked, look: state.look }) : "";
   history.replaceState(null, "", location.pathname + hash);
+  $("page").href = `/api/results/${state.id}/view.html${state.look ? `?look=${link.pack(state.look)}` : ""}`;
 }
 
 async function copy() {
@@ -106,9 +119,13 @@ async function copy() {
 
 function restore() {
   const found = link.read(location.hash);
+  if (!found && link.holds(location.hash))
+    complain(new Problem("The link is damaged.", "Copy it again, whole; or type the text and press Show."));
   if (!found) return;
   if (!first.fill(found.first) || (found.second && !second.fill(found.second))) {
-    complain(new Problem("The link names a model that this explorer does not run.", "Choose another model, then press Show."));
+    complain(
+      new Problem("The link names a model that this explorer does not run.", "Choose another model, then press Show."),
+    );
     return;
   }
   $("compare").open = !!found.second;
@@ -117,9 +134,15 @@ function restore() {
 }
 
 function listen() {
-  $("ask").addEventListener("submit", (event) => { event.preventDefault(); show(); });
+  $("ask").addEventListener("submit", (event) => {
+    event.preventDefault();
+    show();
+  });
   $("ask").addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); $("ask").requestSubmit(); }
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      $("ask").requestSubmit();
+    }
   });
   $("compare").addEventListener("toggle", () => {
     $("second").disabled = !$("compare").open;
@@ -128,16 +151,23 @@ function listen() {
   $("cancel").addEventListener("click", () => jobs.cancel().catch(complain));
   $("copy").addEventListener("click", copy);
   $("open").addEventListener("click", () => $("file").click());
-  $("file").addEventListener("change", () => { if ($("file").files.length) openFile($("file").files[0]); $("file").value = ""; });
-  addEventListener("hashchange", restore);
+  $("file").addEventListener("change", () => {
+    if ($("file").files.length) openFile($("file").files[0]);
+    $("file").value = "";
+  });
   addEventListener("unhandledrejection", (event) => {
     if (!(event.reason instanceof Problem)) return; // what a view could not fetch, such as a result that is gone
     event.preventDefault();
     complain(event.reason);
   });
   addEventListener("pagehide", jobs.abandon);
-  addEventListener("dragover", (event) => { event.preventDefault(); document.body.classList.add("dropping"); });
-  addEventListener("dragleave", (event) => { if (!event.relatedTarget) document.body.classList.remove("dropping"); });
+  addEventListener("dragover", (event) => {
+    event.preventDefault();
+    document.body.classList.add("dropping");
+  });
+  addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) document.body.classList.remove("dropping");
+  });
   addEventListener("drop", (event) => {
     event.preventDefault();
     document.body.classList.remove("dropping");
@@ -145,7 +175,20 @@ function listen() {
   });
 }
 
+// What works also while the page has no models to offer: a link with the token, pasted into it, makes it begin again.
+function listenFirst() {
+  addEventListener("hashchange", () => {
+    if (link.token(location.hash)) location.reload();
+    else if (first) restore();
+  });
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    $("view").focus();
+  });
+}
+
 async function begin() {
+  listenFirst();
   document.documentElement.dataset.theme = themeNow();
   const token = link.token(location.hash);
   if (token) {

@@ -10,7 +10,9 @@ export class Run {
   constructor(fieldset, models) {
     this.fieldset = fieldset;
     this.kinds = new Map(models.map(({ name, kind }) => [name, kind]));
-    [this.model, this.text, this.other] = ["model", "text", "other"].map((name) => fieldset.querySelector(`[name=${name}]`));
+    [this.model, this.text, this.other] = ["model", "text", "other"].map((name) =>
+      fieldset.querySelector(`[name=${name}]`),
+    );
     this.model.replaceChildren(...models.map(({ name }) => new Option(name, name)));
     this.model.addEventListener("change", () => this.label());
     this.label();

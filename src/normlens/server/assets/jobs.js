@@ -12,13 +12,19 @@ const STAGES = {
 };
 
 let current = null; // id of the job that may be cancelled
+let sending = null; // the request for it, while it is under way
 
-export const ask = (question, tell) => follow(() => postJson("/api/jobs", question), tell);
+export const ask = (question, tell) => follow((signal) => postJson("/api/jobs", question, signal), tell);
 
 export const open = (file, tell) =>
-  follow(async () => (await call("/api/open", { method: "POST", body: file, type: "application/octet-stream" })).json(), tell);
+  follow(
+    async (signal) =>
+      (await call("/api/open", { method: "POST", body: file, type: "application/octet-stream", signal })).json(),
+    tell,
+  );
 
 export async function cancel() {
+  sending?.abort();
   if (current) await call(`/api/jobs/${current}`, { method: "DELETE" });
 }
 
@@ -27,7 +33,13 @@ export function abandon() {
 }
 
 async function follow(start, tell) {
-  let job = await start();
+  sending = new AbortController();
+  let job;
+  try {
+    job = await start(sending.signal);
+  } finally {
+    sending = null;
+  }
   current = job.id;
   try {
     while (job.state === "waiting" || job.state === "running") {
@@ -42,6 +54,7 @@ async function follow(start, tell) {
 }
 
 function words(job) {
-  if (job.state === "waiting") return job.position > 1 ? `Waiting: number ${job.position} in the queue` : "Waiting: next in the queue";
+  if (job.state === "waiting")
+    return job.position > 1 ? `Waiting: number ${job.position} in the queue` : "Waiting: next in the queue";
   return STAGES[job.stage]?.(job) ?? "Running";
 }

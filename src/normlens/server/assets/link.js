@@ -1,11 +1,16 @@
 // The state of the page as a link. It stands behind #, which browsers keep to themselves: no server log ever has the text.
 
-export function write(state) {
-  const bytes = new TextEncoder().encode(JSON.stringify(state));
+export const write = (state) => `#run=${pack(state)}`;
+
+// Plain data in letters that an address may hold.
+export function pack(value) {
+  const bytes = new TextEncoder().encode(JSON.stringify(value));
   let letters = "";
   for (const byte of bytes) letters += String.fromCharCode(byte);
-  return `#run=${btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+  return btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
+
+export const holds = (hash) => new URLSearchParams(hash.slice(1)).has("run");
 
 // The state in a link, null without one; whatever is not as written above is left out.
 export function read(hash) {
