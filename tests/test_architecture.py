@@ -10,6 +10,7 @@ FLOW = [
     "errors",
     "version",
     "signature",
+    "picture",
     "statistics",
     "models",
     "corpora",

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from view_figures import headline, panel, random_figure, side, translation
 
-from normlens.views import Figure, Picture, Side, page
+from normlens.picture import Picture
+from normlens.views import Figure, Side, page
 from normlens.views.bars import bars
 from normlens.views.html import fragment
 from normlens.views.shown import shown

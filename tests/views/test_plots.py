@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from view_figures import headline, random_figure, side, translation
 
-from normlens.views import Figure, Picture
+from normlens.picture import Picture
+from normlens.views import Figure
 from normlens.views.plots import DrawingMissing, draw, drawing
 from normlens.views.plots.cells import VECTOR
 from normlens.views.plots.paint import NORM, SIGNED, WEIGHT, ramp

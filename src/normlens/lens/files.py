@@ -18,7 +18,8 @@ from safetensors.torch import save_file
 from normlens.errors import NormlensError
 from normlens.lens.block import Block
 from normlens.lens.wiring import Wire
-from normlens.models import Picture, Side
+from normlens.models import Side
+from normlens.picture import Picture
 from normlens.signature import Signature
 
 if TYPE_CHECKING:

@@ -73,12 +73,9 @@ def _panel(block: Block, tgt: int, src: int) -> views.Panel:
 
 
 def _side(side: Side) -> views.Side:
-    picture = side.picture and views.Picture(
-        side.picture.png, side.picture.rows, side.picture.columns, side.picture.first
-    )
     marks = tuple(not special and is_punctuation(bare(t)) for t, special in zip(side.tokens, side.special, strict=True))
     spelled = tuple(bare(word) for word in side.words)
-    return views.Side(side.name, side.tokens, side.special, side.word_ids, marks, spelled, picture or None)
+    return views.Side(side.name, side.tokens, side.special, side.word_ids, marks, spelled, side.picture)
 
 
 def _array(array: Any) -> np.ndarray | None:

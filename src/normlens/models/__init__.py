@@ -14,7 +14,6 @@ from normlens.models.load import Subject as Subject
 from normlens.models.load import configuration as configuration
 from normlens.models.load import subject as subject
 from normlens.models.pictures import patches as patches
-from normlens.models.sides import Picture as Picture
 from normlens.models.sides import Side as Side
 from normlens.models.sides import positions as positions
 from normlens.models.spelling import Spelled as Spelled

@@ -20,7 +20,8 @@ from jaxtyping import Num, UInt8
 from torch import Tensor
 
 from normlens.models.load import Subject
-from normlens.models.sides import Picture, Side
+from normlens.models.sides import Side
+from normlens.picture import Picture
 
 LARGEST = 384  # pixels of the stored picture's long side
 MOST_BEFORE = 7  # tokens in front of the patches

@@ -10,16 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from normlens.models.words import spell, word_ids
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """The image whose patches are tokens: the patch at (row, column) is token `first + row·columns + column`."""
-
-    png: bytes
-    rows: int
-    columns: int
-    first: int  # how many tokens stand before the patches
+from normlens.picture import Picture
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from normlens import views
+from normlens.picture import Picture
 from normlens.server.refusal import Refusal, gone
 
 HEADER, CHUNKS, FACTS, NUMBERS, TRACE = "header.json", "chunks.bin", "figure.json", "numbers.bin", "trace.safetensors"
@@ -112,5 +113,5 @@ def _side_facts(side: views.Side) -> dict[str, Any]:
 def _side(facts: dict[str, Any]) -> views.Side:
     fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
     if facts["picture"] is not None:
-        fields["picture"] = views.Picture(**facts["picture"] | {"png": base64.b64decode(facts["picture"]["png"])})
+        fields["picture"] = Picture(**facts["picture"] | {"png": base64.b64decode(facts["picture"]["png"])})
     return views.Side(**fields)

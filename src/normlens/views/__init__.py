@@ -1,7 +1,6 @@
 """Result to picture: numpy in, text, HTML, SVG or PNG out. Knows no model, no torch, no network."""
 
 from normlens.views.figure import Figure as Figure
-from normlens.views.figure import Picture as Picture
 from normlens.views.figure import Side as Side
 from normlens.views.html import fragment as fragment
 from normlens.views.html import page as page

@@ -16,19 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from normlens.picture import Picture
 from normlens.views.look import Look
 from normlens.views.maps import FigureError as FigureError
 from normlens.views.maps import Map, Panel
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """The image whose patches are tokens: the patch at (row, column) is token `first + row·columns + column`."""
-
-    png: bytes
-    rows: int
-    columns: int
-    first: int  # how many tokens stand before the patches
 
 
 @dataclass(frozen=True, slots=True)

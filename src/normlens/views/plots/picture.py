@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from normlens.picture import Picture
 from normlens.views.bars import Bars, bars
-from normlens.views.figure import Figure, Picture
+from normlens.views.figure import Figure
 from normlens.views.plots.bars import caption_of, number, told
 from normlens.views.plots.cells import widest, write_token
 from normlens.views.plots.paint import INK, MUTED, ramp
