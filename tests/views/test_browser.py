@@ -174,7 +174,7 @@ def test_a_pin_does_not_disturb_the_view_of_all_heads(view):
     pick(tab, "view", "grid")
     assert readout(tab) == "Point at a thumbnail for its name; click to open it."
     assert "A thumbnail shows the largest cell" in footer(tab)
-    assert "sees it" not in tab.locator(".finding").inner_text()
+    assert "sees it" not in settled(tab).locator(".finding").inner_text()
     pick(tab, "view", "heat")
     assert tab.locator('select[name="pin"]').input_value() == "tgt 2"
 
@@ -241,10 +241,10 @@ def test_a_shared_scale_is_that_of_all_layers_and_heads(view):
     figure = random_figure(*TOKENS).looking(heads=1, scale="shared", measures="weights")
     tab = view(figure)
     largest = max(float(block.weights.max()) for block in figure.panels)
-    assert f"{largest:.3g}" in tab.locator(".scale").inner_text()
-    assert "shared scale" in tab.locator(".scale").inner_text()
+    assert f"{largest:.3g}" in settled(tab).locator(".scale").inner_text()
+    assert "shared scale" in settled(tab).locator(".scale").inner_text()
     pick(tab, "scale", "own")
-    assert f"{figure.panels[0].weights[1].max():.3g}" in tab.locator(".scale").inner_text()
+    assert f"{figure.panels[0].weights[1].max():.3g}" in settled(tab).locator(".scale").inner_text()
 
 
 def test_layer_head_and_measures_by_mouse(view):
@@ -325,9 +325,9 @@ def test_a_finger_pins_too(view):
 def test_what_is_hidden_is_said_and_rescaled_only_when_asked(view):
     figure = random_figure(*TOKENS)
     tab = view(figure)
-    finding = tab.locator(".finding").inner_text()
+    finding = settled(tab).locator(".finding").inner_text()
     tab.get_by_label("hide special tokens").check()
-    assert tab.locator(".finding").inner_text() == finding
+    assert settled(tab).locator(".finding").inner_text() == finding
     assert "Hidden: special tokens. The remaining numbers are as they were" in footer(tab)
     assert "5 rows by 5 columns" in described(tab)  # two in brackets, and one that looks like an end
     tab.get_by_label("hide punctuation").check()
@@ -413,7 +413,7 @@ def test_a_pinned_row_is_let_go_where_another_side_is_shown(view):
     tab.locator('select[name="pin"]').select_option("tgt 3")
     pick(tab, "kind", "self (image)")
     assert tab.locator('select[name="pin"]').input_value() == ""
-    assert "50 % of the weight" in tab.locator(".finding").inner_text()
+    assert "50 % of the weight" in settled(tab).locator(".finding").inner_text()
     assert tab.locator('input[name="heads"]').count() == 4
 
 
