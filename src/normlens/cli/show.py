@@ -14,6 +14,7 @@ from normlens import views
 from normlens.cli.options import add_model, load_from
 from normlens.lens import Lens, Trace
 from normlens.models import InputError, default_text
+from normlens.views.files import DRAWN
 from normlens.views.look import Hidden, View
 
 EPILOG = """examples:
@@ -73,12 +74,8 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(summary(trace), ensure_ascii=False))
     else:
         print(trace.show(layer=options.layer, head=options.head, color=_colorful(), width=_width()))
-    for what, path in (("View", options.html), ("Figure", options.figure)):
-        if path is not None:
-            print(f"{what}: {figure.save(path)}", file=sys.stderr)
-    for what, path in (("Table", options.table), ("Trace", options.save)):
-        if path is not None:
-            print(f"{what}: {trace.save(path)}", file=sys.stderr)
+    _write(figure, {"View": options.html, "Figure": options.figure})
+    _write(trace, {"Table": options.table, "Trace": options.save})
     return 0
 
 
@@ -86,7 +83,7 @@ def _check_files(options: argparse.Namespace) -> None:
     """Refuse a name that does not fit before the work, not after it."""
     forms = {
         "html": (".html",),
-        "figure": (".svg", ".pdf", ".png"),
+        "figure": DRAWN,
         "table": (".csv", ".parquet"),
         "save": (".safetensors",),
     }
@@ -106,10 +103,15 @@ def _compare(lens: Lens, trace: Trace, options: argparse.Namespace, look: dict[s
     text = options.text if options.against is None else options.against
     figure = trace.figure().minus(_traced(other, options, text).figure()).looking(**look)
     print(views.summary(figure))
-    for what, path in (("View", options.html), ("Figure", options.figure)):
-        if path is not None:
-            print(f"{what}: {figure.save(path)}", file=sys.stderr)
+    _write(figure, {"View": options.html, "Figure": options.figure})
     return 0
+
+
+def _write(shown: views.Figure | Trace, files: dict[str, Path | None]) -> None:
+    """Save under each name that was given, and say where."""
+    for what, path in files.items():
+        if path is not None:
+            print(f"{what}: {shown.save(path)}", file=sys.stderr)
 
 
 def _traced(lens: Lens, options: argparse.Namespace, text: str | None) -> Trace:

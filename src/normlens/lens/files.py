@@ -21,6 +21,7 @@ from normlens.lens.wiring import Wire
 from normlens.models import Side
 from normlens.picture import Picture
 from normlens.signature import Signature
+from normlens.views import files as views
 
 if TYPE_CHECKING:
     from normlens.lens.trace import Trace
@@ -34,11 +35,11 @@ class FileError(NormlensError):
 
 def save(trace: Trace, path: Path, look: Mapping[str, Any]) -> Path:
     """Write a trace in the form its suffix names; `look` is for pictures."""
-    if path.suffix in PICTURES:
+    if path.suffix in views.FORMS:
         return trace.figure(**look).save(path)
     writer = WRITERS.get(path.suffix)
     if writer is None:
-        raise FileError(f"'{path.name}' does not say its form.\n  Do: end it in {', '.join((*WRITERS, *PICTURES))}.")
+        raise FileError(f"'{path.name}' does not say its form.\n  Do: end it in {', '.join((*WRITERS, *views.FORMS))}.")
     if look:
         raise FileError(f"{', '.join(look)}: a {path.suffix} file holds everything.\n  Do: leave it out.")
     try:
@@ -114,7 +115,6 @@ def _untuple(record: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
 
 
-PICTURES = (".html", ".svg", ".pdf", ".png")
 WRITERS = {
     ".safetensors": _write_tensors,
     ".csv": lambda trace, path: trace.to_dataframe().to_csv(path, index=False),

@@ -11,12 +11,13 @@ from normlens.views.figure import Figure, FigureError
 from normlens.views.html import page
 
 DRAWN = (".svg", ".pdf", ".png")
+FORMS = (".html", *DRAWN)
 
 
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure in the form its suffix names."""
-    if path.suffix not in (".html", *DRAWN):
-        raise FigureError(f"'{path.name}' does not say its form.\n  Do: end it in .html, {', '.join(DRAWN)}.")
+    if path.suffix not in FORMS:
+        raise FigureError(f"'{path.name}' does not say its form.\n  Do: end it in {', '.join(FORMS)}.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".html":

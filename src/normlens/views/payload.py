@@ -130,7 +130,8 @@ def column_scales(panel: Panel, one: Map) -> Float[np.ndarray, "map _"]:
     scales = _scales(_stacked(one))[:, None]
     if one.name != "weights" or "weighted_norms" not in panel.measures or one.signed:
         return scales
-    norms, largest = panel.transformed_norms, _scales(panel.weighted_norms)[:, None]
+    norms = panel.transformed_norms
+    largest = (norms * panel.weights.max(axis=1, initial=0.0)).max(axis=1, initial=0.0)[:, None]  # that of ‖αf(x)‖
     return np.where(norms * scales > largest, largest / np.where(norms > 0, norms, 1), scales)
 
 

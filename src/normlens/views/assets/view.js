@@ -18,7 +18,7 @@ export async function mount(root, header, { chunk, exact, onLook = () => {} }) {
   const figure = openFigure(header, { chunk, exact }),
     view = { root, figure, look: { ...header.look }, spot: { ...NO_SPOT }, several: false };
   const parts = skeleton(root, figure);
-  Object.assign(view, parts, { lines: null, turn: 0 });
+  Object.assign(view, parts, { turn: 0 });
   view.change = (patch) => change(view, patch, onLook);
   view.point = (spot) => point(view, spot);
   view.pick = (spot) => pick(view, spot);
