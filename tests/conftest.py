@@ -16,6 +16,10 @@ settings.register_profile("house", deadline=None, max_examples=30)
 settings.load_profile("house")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--update-goldens", action="store_true", help="store what the runs of tests/golden write now")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
     """Two workers on two cores: one thread each, for what fixtures of a whole file do too."""
