@@ -34,7 +34,7 @@ def test_one_direction_links_each_word_to_what_brings_it_most(forward):
 
 
 def test_two_directions_are_multiplied_before_links_are_cut(forward, backward):
-    found = align(forward, SOURCES, TARGETS, reverse=backward, layers=(0, 1), reverse_layers=1, many=1.0)
+    found = align(forward, SOURCES, TARGETS, reverse=backward, layers=(0, 1), reverse_layers=1, second_link=1.0)
     readings = [Reading("norms", "input", 0), Reading("norms", "input", 1)]
     slow = [
         mutual(both(shares([one[r] for r in readings]), shares([two[readings[1]]])))
@@ -125,9 +125,9 @@ def test_sides_of_different_length_are_refused(sources, targets):
         ({"position": "above"}, "no position 'above'"),
         ({"layers": 0, "head": 2}, "has no head 2"),
         ({"layers": 0, "head": -1}, "has no head -1"),
-        ({"layers": 0, "least": 1.0}, "least confidence from 0"),
-        ({"layers": 0, "least": float("nan")}, "least confidence from 0"),
-        ({"layers": 0, "many": -3.0}, "above 0, at most 1"),
+        ({"layers": 0, "min_confidence": 1.0}, r"min_confidence must be at least 0 and below 1 \(got 1\)"),
+        ({"layers": 0, "min_confidence": float("nan")}, r"min_confidence must be .* \(got nan\)"),
+        ({"layers": 0, "second_link": -3.0}, r"second_link must be above 0 and at most 1 \(got -3\)"),
     ],
 )
 def test_a_choice_that_does_not_exist_is_refused(forward, choices, said):

@@ -188,4 +188,4 @@ def test_links_of_both_directions_are_those_that_choose_each_other():
     found = mutual(agreed)
     assert found.links == ((0, 0), (1, 1))
     np.testing.assert_allclose(found.confidence, [np.sqrt(0.72), 0.6])
-    assert mutual(agreed, least=0.7).links == ((0, 0),)
+    assert mutual(agreed, min_confidence=0.7).links == ((0, 0),)

@@ -65,7 +65,8 @@ def align(
     """Align sentences with their translations: texts, or sequences of words.
 
     `reverse` is a model of the other direction. `choices` are those of `plan`: measure, position, layers,
-    reverse_layers, head, combine, least, many; without them the layers are chosen and the choice is told.
+    reverse_layers, head, combine, min_confidence, second_link; without them the layers are chosen and the choice is
+    told.
     """
     pairs = list(paired(sources, targets, words))
     named = words if isinstance(words, str) else "own"

@@ -52,19 +52,21 @@ def both(
     return np.sqrt(forward * backward.T)
 
 
-def mutual(agreed: Float[np.ndarray, "tgt_word src_word"], *, many: float = 1.0, least: float = 0.0) -> Alignment:
-    """Pairs of words that are each other's strongest, with the value as confidence; below `least` none.
+def mutual(
+    agreed: Float[np.ndarray, "tgt_word src_word"], *, second_link: float = 1.0, min_confidence: float = 0.0
+) -> Alignment:
+    """Pairs of words that are each other's strongest, with the value as confidence; below `min_confidence` none.
 
-    With `many` below 1, links are also those that are the strongest of one word only, if they have at least `many`
-    times the strength of the other word's strongest: so one word can have several partners.
+    With `second_link` below 1, links are also those that are the strongest of one word only, if they have at least
+    `second_link` times the strength of the other word's strongest: so one word can have several partners.
     """
     rows, columns = agreed.argmax(axis=1), agreed.argmax(axis=0)
     row_best, column_best = agreed.max(axis=1, initial=0), agreed.max(axis=0, initial=0)
     cells = {(int(source), target) for target, source in enumerate(rows) if columns[source] == target}
-    if many < 1:
-        cells |= {(int(s), t) for t, s in enumerate(rows) if agreed[t, s] >= many * column_best[s]}
-        cells |= {(s, int(t)) for s, t in enumerate(columns) if agreed[t, s] >= many * row_best[t]}
-    return Alignment.of({(s, t): float(agreed[t, s]) for s, t in cells if agreed[t, s] > least})
+    if second_link < 1:
+        cells |= {(int(s), t) for t, s in enumerate(rows) if agreed[t, s] >= second_link * column_best[s]}
+        cells |= {(s, int(t)) for s, t in enumerate(columns) if agreed[t, s] >= second_link * row_best[t]}
+    return Alignment.of({(s, t): float(agreed[t, s]) for s, t in cells if agreed[t, s] > min_confidence})
 
 
 def _mean(maps: Sequence[Float[np.ndarray, "row column"]], weights: Sequence[float]) -> Float[np.ndarray, "row column"]:

@@ -58,10 +58,10 @@ class Alignment:
         """The links alone."""
         return frozenset(self.links)
 
-    def above(self, least: float) -> Alignment:
+    def above(self, min_confidence: float) -> Alignment:
         """The links of at least this confidence."""
         kept = zip(self.links, self.confidence, strict=True)
-        return Alignment.of({link: confidence for link, confidence in kept if confidence >= least})
+        return Alignment.of({link: confidence for link, confidence in kept if confidence >= min_confidence})
 
     def reversed(self) -> Alignment:
         """The same links from the target's side."""

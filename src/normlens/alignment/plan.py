@@ -20,7 +20,7 @@ from normlens.models import InputError
 Layers = int | Sequence[int] | Literal["auto", "norm", "all"]
 Rows = Literal["auto", "input", "output", "both"]
 POSITIONS: dict[str, tuple[Position, ...]] = {"input": ("input",), "output": ("output",), "both": BOTH}
-MANY = 0.8
+SECOND_LINK = 0.8  # of the strength of the first
 
 
 def plan(
@@ -34,8 +34,8 @@ def plan(
     reverse_layers: Layers | None = None,
     head: int | None = None,
     combine: Combine | str = "soft",
-    least: float = 0.0,
-    many: float = MANY,
+    min_confidence: float = 0.0,
+    second_link: float = SECOND_LINK,
     words: str = "whitespace",
     own: int | None = None,
 ) -> Plan:
@@ -51,11 +51,7 @@ def plan(
     measured: Measure = _one_of("measure", measure, Measure)
     rows: Rows = _one_of("position", position, Rows)
     joined: Combine = _one_of("combine", combine, Combine)
-    if not 0 <= least < 1 or not 0 < many <= 1:
-        raise InputError(
-            f"Links of confidence {least:g} or more, and second partners of {many:g} of the best?\n"
-            "  Do: give a least confidence from 0 up to, but not, 1, and a share for many above 0, at most 1."
-        )
+    _check_thresholds(min_confidence, second_link)
     forward = _chosen(lens, layers, rows, sample)
     backward = None
     if reverse is None:
@@ -72,7 +68,14 @@ def plan(
         for one, choice in ((lens, forward), (reverse, backward))
         if one is not None and choice is not None
     ]
-    return Plan(ways[0], ways[1] if reverse is not None else None, joined, least, many, words)
+    return Plan(ways[0], ways[1] if reverse is not None else None, joined, min_confidence, second_link, words)
+
+
+def _check_thresholds(min_confidence: float, second_link: float) -> None:
+    if not 0 <= min_confidence < 1:
+        raise InputError(f"min_confidence must be at least 0 and below 1 (got {min_confidence:g})")
+    if not 0 < second_link <= 1:
+        raise InputError(f"second_link must be above 0 and at most 1 (got {second_link:g})")
 
 
 def _chosen(lens: Lens, layers: Layers, rows: Rows, sample: Sequence[Pair]) -> Choice | None:

@@ -55,8 +55,8 @@ def _together(decided: Plan, pairs: Sequence[Pair], golds: Sequence[Gold], *, ch
     measure = decided.forward.readings[0].measure
     maps = list(planned_maps(decided, pairs))
     ways: dict[str, Plan] = {"maps multiplied": replace(decided, combine="soft")}
-    if decided.many < 1:
-        ways["maps multiplied, one to one"] = replace(decided, combine="soft", many=1.0)
+    if decided.second_link < 1:
+        ways["maps multiplied, one to one"] = replace(decided, combine="soft", second_link=1.0)
     for name in SYMMETRISATIONS:
         named: Any = name
         ways[name] = replace(decided, combine=named)

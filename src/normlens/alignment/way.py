@@ -57,19 +57,19 @@ class Plan:
     forward: Way
     backward: Way | None
     combine: Combine
-    least: float  # links of less confidence are left out
-    many: float  # see extract.mutual
+    min_confidence: float  # links of less confidence are left out
+    second_link: float  # see extract.mutual
     words: str = "whitespace"  # how text was split into words, which is what links count
 
     def links(self, forward: Maps, backward: Maps | None) -> Alignment:
         """The links of one sentence pair."""
         if self.backward is None or backward is None:
-            return self.forward.links(forward).above(self.least)
+            return self.forward.links(forward).above(self.min_confidence)
         if self.combine != "soft":
             found = symmetrised(self.forward.links(forward), self.backward.links(backward).reversed(), self.combine)
-            return found.above(self.least)
+            return found.above(self.min_confidence)
         agreed = both(self.forward.shares(forward), self.backward.shares(backward))
-        return mutual(agreed, many=self.many, least=self.least)
+        return mutual(agreed, second_link=self.second_link, min_confidence=self.min_confidence)
 
     @property
     def signature(self) -> Signature:
@@ -84,8 +84,12 @@ class Plan:
                 ("pieces", "sum×mean"),
                 ("words", self.words),
                 ("links", "argmax" if self.backward is None else self.combine),
-                *((("least", f"{self.least:g}"),) if self.least else ()),
-                *((("many", f"{self.many:g}"),) if self.backward is not None and self.combine == "soft" else ()),
+                *((("min_confidence", f"{self.min_confidence:g}"),) if self.min_confidence else ()),
+                *(
+                    (("second_link", f"{self.second_link:g}"),)
+                    if self.backward is not None and self.combine == "soft"
+                    else ()
+                ),
                 *ways[0].lens.signature.facts[-1:],
             )
         )

@@ -38,7 +38,7 @@ EXAMPLES = """examples:
   normlens align --model mt/de-en --reverse-model mt/en-de --source a.de --target a.en --out links.txt --confidence
   normlens align --source a.de --target a.en --gold a.talp --aligners fast_align,hmm --report compared
 """
-CHOICES = ("measure", "position", "head", "combine", "least", "many")
+CHOICES = ("measure", "position", "head", "combine", "min_confidence", "second_link")
 
 
 def register(commands: Any) -> None:

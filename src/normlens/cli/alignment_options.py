@@ -27,12 +27,12 @@ def add_choices(group: Any) -> None:
     group.add_argument("--reverse-layers", type=_layers, metavar="L", help="of the reverse model, if they differ")
     group.add_argument("--head", type=int, metavar="H", help="one head instead of all")
     group.add_argument("--combine", choices=get_args(Combine), help="how two directions become one (default: soft)")
-    group.add_argument("--least", type=float, metavar="X", help="leave out links of less confidence")
+    group.add_argument("--min-confidence", type=float, metavar="X", help="leave out links of less confidence")
     group.add_argument(
-        "--many",
+        "--second-link",
         type=float,
         metavar="X",
-        help="a second partner of a word has at least X of its best one's strength (default: 0.8; 1: one to one)",
+        help="link a word to a second one of at least X times the strength of its best (default: 0.8; 1: one to one)",
     )
 
 
