@@ -13,6 +13,7 @@ demo: .venv/ready
 	@echo "Open out/demo/report.html"
 
 test: .venv/tested
+	$(BIN)/python tools/chromium.py
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: .venv/tested

@@ -9,6 +9,7 @@ the end of drawing; the median of several, in one run.
 """
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
@@ -111,7 +112,9 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", type=Path, help="a text of some 2,000 words; without it, the embedded one")
-    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    parser.add_argument(
+        "--chromium", default=shutil.which("chromium"), help="default: chromium on the path, or playwright's own"
+    )
     options = parser.parse_args()
     lens = nl.load()
     text = (

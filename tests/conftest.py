@@ -9,8 +9,9 @@ import pytest
 import torch
 from hypothesis import settings
 
-CHROMIUM = Path("/usr/bin/chromium")
-QUIET = "no-sandbox disable-gpu disable-background-networking disable-component-update disable-sync no-first-run"
+import chromium
+
+NO_BROWSER = "no Chromium or Chrome was found"
 
 settings.register_profile("house", deadline=None, max_examples=30)
 settings.load_profile("house")
@@ -18,6 +19,18 @@ settings.load_profile("house")
 
 def pytest_addoption(parser):
     parser.addoption("--update-goldens", action="store_true", help="store what the runs of tests/golden write now")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter):
+    """The last lines say what was not tested for want of a browser."""
+    result = yield
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if NO_BROWSER in str(report.longrepr)]
+    if skipped:
+        terminalreporter.section("NOT TESTED", red=True)
+        terminalreporter.line(f"{len(skipped)} tests of pages in a browser: {NO_BROWSER}.")
+        terminalreporter.line(f"To run them: {chromium.ADVICE}; then again.")
+    return result
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -36,14 +49,12 @@ def minilm():
 
 @pytest.fixture(scope="module")
 def browser():
-    """Debian's chromium, where it and playwright are installed; needs no network and downloads no browser."""
+    """Any Chromium or Chrome there is; nothing is downloaded here."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no {CHROMIUM}: apt-get install chromium")
+    if chromium.executable() is None:
+        pytest.skip(NO_BROWSER)
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=[f"--{flag}" for flag in QUIET.split()]
-        )
+        browser = chromium.launched(playwright)
         yield browser
         browser.close()
 

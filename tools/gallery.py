@@ -11,20 +11,20 @@ import sys
 import tempfile
 from pathlib import Path
 
+import chromium
 import normlens as nl
 from normlens.alignment import default_lens
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 SENTENCE = "The quick brown fox, unbelievably tired, slept on the mat."
 GERMAN, ENGLISH = "Ich möchte Ihnen für diesen Bericht danken.", "I would like to thank you for this report."
-QUIET = "no-sandbox disable-gpu disable-background-networking disable-component-update disable-sync no-first-run"
 
 
-def main(chromium: str = "/usr/bin/chromium") -> None:
+def main() -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
-        browser = playwright.chromium.launch(executable_path=chromium, args=[f"--{flag}" for flag in QUIET.split()])
+        browser = chromium.launched(playwright)
 
         def photograph(name: str, trace: nl.Trace, *, dark: bool = False, height: int = 860, **look) -> None:
             page = trace.save(Path(folder) / f"{name}.html", **look)
@@ -64,4 +64,4 @@ def explorer(browser) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
