@@ -1,5 +1,6 @@
 """What the README and the documentation say can be done, can be done."""
 
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -7,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import normlens as nl
-from normlens.cli.main import main
+from normlens.cli.main import COMMANDS, main, parse
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CARDS = sorted((ROOT / "src").rglob("README.md"))
 README = PAGES[0].read_text(encoding="utf-8")
 
 
@@ -34,17 +36,68 @@ def test_every_name_of_the_second_example_exists(minilm):
         assert [name for name in names if not hasattr(thing, name)] == []
 
 
+@pytest.mark.parametrize("page", [*PAGES, *CARDS], ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_can_be_pasted(page):
+    for words in commands(code_lines(page.read_text(encoding="utf-8"))):
+        assert understood(words), words
+
+
+def test_the_readme_shows_every_command():
+    assert {words[0] for words in commands(code_lines(README))} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "nmt train", "nmt translate", ""])
+def test_every_example_of_the_help_can_be_pasted(name, capsys):
+    with pytest.raises(SystemExit):
+        main([*name.split(), "--help"])
+    for words in commands(capsys.readouterr().out.partition("examples:\n")[2].splitlines()):
+        assert understood(words), words
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_line_is_understood(page, capsys):
-    for line in re.findall(
-        r"^(?:    |\$ )?normlens ((?:show|serve|report|study|align|aer|nmt|reproduce|doctor).*)$",
-        page.read_text(encoding="utf-8"),
-        re.MULTILINE,
-    ):
-        command = re.split(r"\s{3,}", line)[0]
-        with pytest.raises(SystemExit) as stopped:
-            main([*shlex.split(command), "--help"])
-        assert stopped.value.code == 0
+def test_every_command_named_in_a_sentence_exists(page):
+    for named in re.findall(r"`(normlens [^`]+)`", page.read_text(encoding="utf-8")):
+        (words,) = commands([named.replace("\n", " ")])
+        has_flags = any(word.startswith("--") for word in words)
+        assert words[0] in COMMANDS or words[0] == "--version", named
+        assert not has_flags or understood(words), named
+
+
+def test_a_command_with_a_mistake_is_not_understood():
+    (piped,) = commands(["cat text.de | normlens nmt translate --model de-en --beams 1 - > text.en  # a comment"])
+    assert piped == ["nmt", "translate", "--model", "de-en", "--beams", "1", "-"]
+    assert understood(piped)
+    for mistake in ("show a --htlm v.html", "show a --htm v.html", "report", "aer links.txt", "show a text", "shw"):
+        assert not understood(mistake.split()), mistake
+
+
+def code_lines(page: str) -> list[str]:
+    """Lines of indented blocks, and of fenced ones that are not Python; a line that goes on is joined to its next."""
+    page = page.replace("\\\n", " ")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    fenced = [line for language, block in blocks if language != "python" for line in block.splitlines()]
+    return fenced + re.findall(r"^ {4}.*$", page, re.MULTILINE)
+
+
+def commands(lines: list[str]) -> list[list[str]]:
+    """The words behind `normlens` of every line that runs it, as a shell would split them."""
+    found = []
+    for line in lines:
+        if re.match(r"\s*(.*\| )?normlens ", line):
+            lexer = shlex.shlex(line, posix=True, punctuation_chars="|>&;")
+            lexer.whitespace_split = True
+            words = list(lexer)
+            after = words[words.index("normlens") + 1 :]
+            found.append(list(itertools.takewhile(lambda word: not set(word) <= set("|>&;"), after)))
+    return found
+
+
+def understood(words: list[str]) -> bool:
+    """Whether the command line takes these words; nothing is run."""
+    try:
+        return callable(parse(words).run)
+    except SystemExit as stopped:
+        return stopped.code == 0  # --version
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

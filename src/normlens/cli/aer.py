@@ -21,10 +21,10 @@ from normlens.signature import Signature
 from normlens.version import __version__
 
 EXAMPLES = """examples:
-  normlens aer links.txt --gold gold.talp                      i-j sure, ipj possible, counted from 1
+  normlens aer links.txt --gold gold.talp                      # i-j sure, ipj possible, counted from 1
   normlens aer links.txt --gold sure.txt --possible possible.txt
-  normlens aer links.txt --gold gold.talp --source text.de --target text.en      check every link first
-  normlens aer links.txt --gold gold.talp --against fast_align.txt               which is better, and by chance?
+  normlens aer links.txt --gold gold.talp --source text.de --target text.en      # check every link first
+  normlens aer links.txt --gold gold.talp --against fast_align.txt               # which is better, and by chance?
 """
 SAMPLES, SWAPS = 1000, 10_000
 

@@ -32,8 +32,8 @@ from normlens.models import InputError
 from normlens.nmt import parallel
 
 EXAMPLES = """examples:
-  normlens align                                          the embedded models on the embedded gold: table and report
-  normlens align --source text.de --target text.en --out links.txt            German-English, embedded models
+  normlens align                                          # the embedded models on the embedded gold: table and report
+  normlens align --source text.de --target text.en --out links.txt            # German-English, embedded models
   normlens align --model Helsinki-NLP/opus-mt-fr-en --source text.fr --target text.en --out links.txt
   normlens align --model mt/de-en --reverse-model mt/en-de --source a.de --target a.en --out links.txt --confidence
   normlens align --source a.de --target a.en --gold a.talp --aligners fast_align,hmm --report compared

@@ -12,6 +12,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from normlens.errors import NormlensError
 from normlens.version import __version__
@@ -28,17 +29,17 @@ COMMANDS = {  # each is a module of its name here, whose register(commands) adds
     "doctor": "prove a model, block by block",
 }
 EPILOG = """examples:
-  normlens show                                    the embedded model on the embedded text
+  normlens show                                    # the embedded model on the embedded text
   normlens show "The cat sat on the mat." --html cat.html
   normlens show --model bert-base-uncased "First text." --pair "Second text."
-  normlens report --corpus texts.txt --out first   every study of a corpus, as one page
-  normlens study categories --corpus texts.txt     one of them, in the terminal
-  normlens align --source a.de --target a.en       word alignments out of a translation model
-  normlens aer links.txt --gold gold.talp          how good a file of word links is
+  normlens report --corpus texts.txt --out first   # every study of a corpus, as one page
+  normlens study categories --corpus texts.txt     # one of them, in the terminal
+  normlens align --source a.de --target a.en       # word alignments out of a translation model
+  normlens aer links.txt --gold gold.talp          # how good a file of word links is
   normlens nmt train --source a.de --target a.en --out de-en
-  normlens serve --open                            the explorer, in your browser
-  normlens doctor bert-base-uncased                is every block of this model exact?
-  normlens doctor llama --tiny                     the same for an architecture, without its weights
+  normlens serve --open                            # the explorer, in your browser
+  normlens doctor bert-base-uncased                # is every block of this model exact?
+  normlens doctor llama --tiny                     # the same for an architecture, without its weights
 """
 
 
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. 0: done, 1: refused with a reason, 2: misused, 130: interrupted."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        options = _parsed(arguments)
+        options = parse(arguments)
         return options.run(options)
     except NormlensError as error:
         print(f"normlens: {error}", file=sys.stderr)
@@ -59,8 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+class Parser(argparse.ArgumentParser):
+    """A parser, and subparsers of its kind, that take no flag for a longer one."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of a command, checked; `options.run(options)` runs it."""
+    parser = Parser(
         prog="normlens",
         description="What attention in a Transformer really moves: α against ‖α·f(x)‖, exact, for any model.",
         epilog=EPILOG,
@@ -79,6 +88,8 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         file = next((one for one in rest if not one.startswith("-")), None)
         hint = f"\n  A corpus is given with --corpus, as in: --corpus {shlex.quote(file)}" if file else ""
         parser.error(f"unrecognized arguments: {shlex.join(rest)}" + (hint if hasattr(options, "corpus") else ""))
+    if hasattr(options, "check"):
+        options.check(options)
     return options
 
 

@@ -19,17 +19,15 @@ EXAMPLES = """examples:
   echo "Das Haus ist klein." | normlens nmt translate --model de-en
 """
 TRAIN = """examples:
-  normlens nmt train --source a.de --target a.en --out de-en               the small preset, for two CPU cores
-  normlens nmt train --source a.de --target a.en --out de-en --resume      go on after a kill: nothing is lost but
-                                                                           the updates since the last validation
+  normlens nmt train --source a.de --target a.en --out de-en             # the small preset, for two CPU cores
+  normlens nmt train --source a.de --target a.en --out de-en --resume    # go on from the last validation
   normlens nmt train --source a.de.gz --target a.en.gz --valid-source b.de --valid-target b.en --out de-en
-  normlens nmt train --source a.de --target a.en --out try --updates 200 --every 50      a short try first
-  normlens nmt train --source b.de --target b.en --out better --start de-en --rate 2e-3 --cooldown 0.5
-                                                                           train a finished model further
+  normlens nmt train --source a.de --target a.en --out try --updates 200 --every 50    # a short try first
+  normlens nmt train --source b.de --target b.en --out better --start de-en --rate 2e-3    # train it further
   normlens nmt train --source a.de --target a.en --out big --preset paper --device cuda
 """
 TRANSLATE = """examples:
-  normlens nmt translate --model de-en                             type a line, read its translation
+  normlens nmt translate --model de-en                             # type a line, read its translation
   normlens nmt translate --model de-en news.de --out news.en
   xzcat news.de.xz | normlens nmt translate --model de-en --beams 1 - > news.en
 """

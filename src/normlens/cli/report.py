@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ from normlens.cli.corpus import add_corpus, study_from
 from normlens.cli.options import add_model, load_from
 
 EXAMPLES = """examples:
-  normlens report --out first                                  the embedded model on the embedded text
+  normlens report --out first                                  # the embedded model on the embedded text
   normlens report --model bert-base-uncased --corpus wiki.txt --split paragraph --pairs --out wiki
   normlens report --model gpt2 --corpus posts.csv --column body --limit 500 --out posts
   normlens report --corpus wiki.txt --category 'numbers=/[0-9]+/' --category 'the=the,The' --out mine
-  normlens report --corpus wiki.txt --out wiki --resume        go on after an interruption
+  normlens report --corpus wiki.txt --out wiki --resume        # go on after an interruption
 """
 
 
@@ -32,16 +33,19 @@ def register(commands: Any) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the report and its files; must be given")
     add_corpus(parser)
     add_model(parser)
-    parser.set_defaults(run=run, misused=parser.error)
+    parser.set_defaults(run=run, check=partial(_check, parser))
 
 
 def run(options: argparse.Namespace) -> int:
     """Study, write, say what was found."""
-    if options.out is None:  # not left to argparse, which would complain of it before a file without --corpus
-        return options.misused("the following arguments are required: --out")
     reports.check()
     findings = study_from(options, load_from(options), folder=options.out)
     page = reports.write(findings, options.out)
     print(reports.show(findings))
     print(f"Report: {page}", file=sys.stderr)
     return 0
+
+
+def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if options.out is None:  # not left to argparse, which would complain of it before a file without --corpus
+        parser.error("the following arguments are required: --out")

@@ -24,8 +24,8 @@ WEIGHTS = (
 EXAMPLES = """examples:
   normlens reproduce kobayashi2020 --data unlabeled_attn.pkl
   normlens reproduce kobayashi2020 --data unlabeled_attn.pkl --model folder/bert-base-uncased --out paper
-  normlens reproduce kobayashi2020 --data unlabeled_attn.pkl --out paper --resume     after an interruption
-  normlens reproduce kobayashi2020 --data my.txt --model my-bert --limit 50           stand-ins, to try it
+  normlens reproduce kobayashi2020 --data unlabeled_attn.pkl --out paper --resume     # after an interruption
+  normlens reproduce kobayashi2020 --data my.txt --model my-bert --limit 50           # stand-ins, to try it
 """
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from normlens.server import Limits, Settings, allowed, serve
 
 EXAMPLES = """examples:
-  normlens serve --open                                    the embedded models, in your browser
-  normlens serve --model bert-base-uncased --model ./mine  these two and no other
-  normlens serve --report first                            with the report that `normlens report --out first` wrote
-  normlens serve --host 0.0.0.0 --token auto               for others too; the link printed holds the token
+  normlens serve --open                                    # the embedded models, in your browser
+  normlens serve --model bert-base-uncased --model ./mine  # these two and no other
+  normlens serve --report first                            # with the report in the folder first
+  normlens serve --host 0.0.0.0 --token auto               # for others too; the link printed holds the token
 """
 
 

@@ -14,10 +14,10 @@ from normlens.cli.options import add_model, load_from
 from normlens.studies import STUDIES
 
 EXAMPLES = """examples:
-  normlens study categories                                    the embedded model on the embedded text
+  normlens study categories                                    # the embedded model on the embedded text
   normlens study correlation --model bert-base-uncased --corpus wiki.txt
   normlens study frequency --corpus wiki.txt --ranks corpus --json
-  normlens study dispersion --corpus wiki.txt --out spread     also its part of the report
+  normlens study dispersion --corpus wiki.txt --out spread     # also its part of the report
 """
 
 
