@@ -8,7 +8,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from normlens.models import Speller
 from normlens.models.default import default_folder
-from normlens.nmt.build import tokenizer
+from normlens.nmt.model import tokenizer
 from normlens.nmt.subwords import train_subwords, write_vocabulary
 
 AWKWARD = (

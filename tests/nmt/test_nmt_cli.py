@@ -7,7 +7,7 @@ import pytest
 from toy_text import toy_pairs, write_pairs
 
 from normlens.cli.main import main
-from normlens.nmt import loop
+from normlens.nmt import training
 
 SMALL = "--vocabulary 60 --layers 1 --width 16 --heads 2 --tokens 200 --longest 20 --rate 0.01 --updates 20".split()
 
@@ -25,14 +25,14 @@ def command(files, out, *more):
 @pytest.fixture
 def interrupted(monkeypatch):
     """Somebody presses Ctrl-C in update 15."""
-    real = loop.step
+    real = training.step
 
     def step(*arguments, update, **options):
         if update == 15:
             raise KeyboardInterrupt
         return real(*arguments, update=update, **options)
 
-    monkeypatch.setattr(loop, "step", step)
+    monkeypatch.setattr(training, "step", step)
     return monkeypatch
 
 

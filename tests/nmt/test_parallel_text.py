@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from normlens.errors import NormlensError
 from normlens.nmt import TextError, parallel
-from normlens.nmt.prepare import read
-from normlens.nmt.text import survey, with_text
+from normlens.nmt.text import read, survey, with_text
 
 line = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0\ufeff"), max_size=9)
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}

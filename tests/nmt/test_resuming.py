@@ -13,9 +13,8 @@ import torch
 from toy_text import SUBWORDS, TOY, begun, toy_pairs, write_pairs
 
 from normlens.errors import NormlensError
-from normlens.nmt import FolderError, Watch, parallel, train
-from normlens.nmt.folder import StateError
-from normlens.nmt.plan import Plan, enter
+from normlens.nmt import FolderError, Watch, parallel, train, training
+from normlens.nmt.folder import Plan, StateError, enter
 
 KILLED = """
 import os, signal, sys, torch
@@ -90,8 +89,7 @@ def test_whenever_it_is_killed_it_ends_with_the_same_bytes(text, whole, tmp_path
     if event in ("updated", "validated"):
         watch = Watch(**{event: kill})
     else:
-        module = sys.modules["normlens.nmt.train" if event == "card" else "normlens.nmt.loop"]
-        watch, real, calls = Watch(), getattr(module, event), []
+        watch, real, calls = Watch(), getattr(training, event), []
 
         def killed(*arguments, **options):
             calls.append(event)
@@ -99,7 +97,7 @@ def test_whenever_it_is_killed_it_ends_with_the_same_bytes(text, whole, tmp_path
                 raise Killed
             return real(*arguments, **options)
 
-        monkeypatch.setattr(module, event, killed)
+        monkeypatch.setattr(training, event, killed)
     with pytest.raises(Killed):
         train(text, folder, recipe=TOY, resume=True, watch=watch)
     monkeypatch.undo()

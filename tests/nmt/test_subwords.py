@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normlens.nmt import PRESETS, LibraryMissing, train
-from normlens.nmt.spm import without_paths
 from normlens.nmt.subwords import SubwordError, train_subwords
 
 LINES = [
@@ -77,21 +76,6 @@ def test_a_subword_file_tells_no_path_and_depends_on_the_text_alone(subwords, tm
     assert [path.name for path in tmp_path.iterdir()] == ["other.spm"]
     for name in (b"rules.tsv", b"other", str(tmp_path).encode()):
         assert name not in subwords[0].read_bytes()
-
-
-def test_taking_out_paths_keeps_everything_else():
-    """Field 2 (trainer) with 1: "in", 2: "prefix", 3: 2; field 3 (normaliser) with 1: "nfkc", 6: "f.tsv"; field 1."""
-    trainer = b"\x0a\x02in" + b"\x12\x06prefix" + b"\x18\x02" + b"\x55\x00\x00\x80\x3f"
-    normaliser = b"\x0a\x04nfkc" + b"\x32\x05f.tsv"
-    piece = b"\x0a\x04abcd"
-    model = piece + b"\x12" + bytes([len(trainer)]) + trainer + b"\x1a" + bytes([len(normaliser)]) + normaliser
-    assert without_paths(model) == piece + b"\x12\x07\x18\x02\x55\x00\x00\x80\x3f" + b"\x1a\x06\x0a\x04nfkc"
-
-
-def test_taking_out_paths_counts_beyond_127_bytes():
-    long = b"\x0a\xac\x02" + b"x" * 300  # field 1 of 300 bytes
-    rule = b"\x32\x01/"
-    assert without_paths(b"\x1a\xb2\x02" + long + rule) == b"\x1a\xaf\x02" + long
 
 
 def test_a_vocabulary_larger_than_the_text_is_as_large_as_the_text_allows(tmp_path):

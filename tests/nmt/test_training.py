@@ -9,10 +9,10 @@ import torch
 from toy_text import TOY, begun
 
 from normlens.nmt import TextError, TrainingError, train, translate
-from normlens.nmt.build import POSITIONS, DeviceError, tokenizer, untrained
-from normlens.nmt.encode import encoded
-from normlens.nmt.loop import step
-from normlens.nmt.validate import loss
+from normlens.nmt.loss import loss
+from normlens.nmt.model import POSITIONS, DeviceError, tokenizer, untrained
+from normlens.nmt.pairs import encoded
+from normlens.nmt.training import step
 
 FILES = {
     "README.md", "config.json", "generation_config.json", "history.json", "model.safetensors", "recipe.json",
@@ -77,7 +77,7 @@ def test_ids_are_those_of_the_saved_tokenizer_also_for_unknown_letters(finished)
 def test_text_in_chunks_gives_the_same_ids(finished, toy, monkeypatch):
     tokens = tokenizer(finished[0], source="de", target="en")
     whole = encoded(tokens, toy)
-    monkeypatch.setattr("normlens.nmt.encode.CHUNK", 7)
+    monkeypatch.setattr("normlens.nmt.pairs.CHUNK", 7)
     parts = encoded(tokens, iter(toy))
     assert len(parts) == len(toy)
     for side in ("sources", "targets"):
@@ -102,7 +102,7 @@ def test_an_update_in_parts_is_the_update_at_once(finished, toy, monkeypatch):
         return lost, model.state_dict()
 
     lost, weights = after()
-    monkeypatch.setattr("normlens.nmt.loop.AT_ONCE", 60)
+    monkeypatch.setattr("normlens.nmt.training.AT_ONCE", 60)
     in_parts, others = after()
     assert in_parts == pytest.approx(lost, rel=1e-5)
     for name, tensor in weights.items():

@@ -1,6 +1,4 @@
-"""Label-smoothed cross-entropy of an output layer, without ever holding all its logits.
-
-Room: one formula and its gradient.
+"""The loss of a training: label-smoothed cross-entropy, without ever holding all the logits of the output layer.
 
 With z = h Wᵀ over a vocabulary of V and p = softmax(z), the loss of a row with label y is
 
@@ -17,8 +15,27 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from normlens.nmt.subwords import PAD
 
 ROWS = 256  # logits of so many rows are held at a time
+
+
+def loss(model: Any, source: Tensor, target: Tensor, *, smoothing: float) -> Tensor:
+    """Mean cross-entropy of the target's subwords, each predicted from the ones before it."""
+    source, target = source.to(model.device), target.to(model.device)
+    start = torch.full_like(target[:, :1], model.config.decoder_start_token_id)
+    hidden = model.model(
+        input_ids=source,
+        attention_mask=(source != PAD).long(),
+        decoder_input_ids=torch.cat([start, target[:, :-1]], dim=1),
+        use_cache=False,
+    ).last_hidden_state
+    real = target != PAD
+    if hidden.is_cpu and torch.is_grad_enabled():
+        return smoothed_loss(hidden[real], model.lm_head.weight, target[real], smoothing=smoothing)
+    return cross_entropy(model.lm_head(hidden[real]), target[real], label_smoothing=smoothing)
 
 
 def smoothed_loss(

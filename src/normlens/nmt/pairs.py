@@ -1,22 +1,23 @@
-"""Parallel text as rows of subword ids, and batches of it with little padding.
-
-Room: ids in flat arrays. No model.
-"""
+"""Parallel text as rows of subword ids in flat arrays, and batches of it with little padding."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from normlens.nmt.subwords import SPECIAL
+from normlens.nmt.model import POSITIONS
+from normlens.nmt.subwords import END, PAD
+from normlens.nmt.text import Pair
 
-END, PAD = SPECIAL.index("</s>"), SPECIAL.index("<pad>")
 POOL = 200  # batches sorted by length together
+CHUNK = 20_000  # lines that become ids at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +99,28 @@ def _cut(part: np.ndarray, lengths: np.ndarray, tokens: int) -> Iterator[np.ndar
         if stop == len(part) or (stop - start + 1) * lengths[stop] > tokens:
             yield part[start:stop]
             start = stop
+
+
+def encoded(tokens: Any, pairs: Iterable[Pair], *, longest: int | None = None) -> Pairs:
+    """The pairs of at most `longest` words a side as ids; what is longer than the model is left out."""
+    sides = (_Side(tokens.spm_source, tokens.encoder), _Side(tokens.spm_target, tokens.target_encoder))
+    chosen = (pair for pair in pairs if longest is None or all(len(text.split()) <= longest for text in pair))
+    return joined(row for row in _rows(sides, chosen) if max(map(len, row)) < POSITIONS)
+
+
+class _Side:
+    """One language: sentencepiece's numbers for pieces, and the vocabulary's."""
+
+    def __init__(self, model: Any, vocabulary: dict[str, int]) -> None:
+        unknown = vocabulary["<unk>"]
+        self.model = model
+        self.numbers = [vocabulary.get(model.id_to_piece(n), unknown) for n in range(model.get_piece_size())]
+
+    def rows(self, lines: list[str]) -> list[list[int]]:
+        return [[self.numbers[n] for n in row] for row in self.model.encode(lines, out_type=int)]
+
+
+def _rows(sides: tuple[_Side, _Side], pairs: Iterator[Pair]) -> Iterator[tuple[list[int], list[int]]]:
+    while chunk := list(islice(pairs, CHUNK)):
+        sources, targets = (side.rows([pair[at] for pair in chunk]) for at, side in enumerate(sides))
+        yield from zip(sources, targets, strict=True)

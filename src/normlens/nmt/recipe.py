@@ -1,7 +1,4 @@
-"""What a translation model is trained with: its size, its subwords, its schedule.
-
-Room: numbers only.
-"""
+"""What a translation model is trained with: its size, its subwords, its schedule."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Subword models, one per language, that read raw and tokenised text alike.
 
-Room: text in, sentencepiece files out.
-
 A subword model carries its own normalisation: letters are case-folded and brought to one form (NFKC), and every
 punctuation mark or symbol stands alone, as if there were spaces around it. So "Ja, das!" and "ja , das !" give the
 same pieces, and text from any word tokeniser can be aligned with a model that was trained on raw text.
@@ -15,17 +13,34 @@ import re
 import tempfile
 import unicodedata
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 
 from normlens.errors import NormlensError
-from normlens.nmt.extra import check
 from normlens.nmt.folder import write_text, writing
-from normlens.nmt.spm import without_paths
 
+LIBRARIES = {"sentencepiece": "subwords", "sacrebleu": "BLEU scores"}
 SPECIAL = ("</s>", "<unk>", "<pad>")  # ids 0, 1, 2 in either language
+END, PAD = SPECIAL.index("</s>"), SPECIAL.index("<pad>")
 QUOTES = dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‘’‚‛‹›′`´", "'") | dict.fromkeys("‐‑‒–—―−", "-") | {"…": "..."}
 SKIPPED = (0xAC00, 0xD7A3)  # Hangul syllables: composed as they are
 LAST = 0x2FFFF
+
+
+class LibraryMissing(NormlensError, ImportError):
+    """A library for translation models is not installed."""
+
+
+def check_libraries(*names: str) -> None:
+    """Refuse before the work when a library is missing; without names, both are asked for."""
+    for name in names or LIBRARIES:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise LibraryMissing(
+                f"Translation models need {name} for their {LIBRARIES[name]}, and it is not installed.\n"
+                "  Do: pip install 'normlens[nmt]'."
+            ) from error
 
 
 class SubwordError(NormlensError):
@@ -34,7 +49,7 @@ class SubwordError(NormlensError):
 
 def train_subwords(lines: Iterable[str], prefix: Path, *, size: int, seed: int = 0) -> list[str]:
     """Train `prefix`.spm on the lines and return its pieces."""
-    check("sentencepiece")
+    check_libraries("sentencepiece")
     import sentencepiece
 
     if size <= len(SPECIAL):
@@ -60,9 +75,15 @@ def train_subwords(lines: Iterable[str], prefix: Path, *, size: int, seed: int =
         except RuntimeError as error:
             raise SubwordError(_explained(error, size)) from error
     with writing(prefix.parent):
-        prefix.with_suffix(".spm").write_bytes(without_paths(model.getvalue()))
+        prefix.with_suffix(".spm").write_bytes(_without(model.getvalue(), rules))
     trained = sentencepiece.SentencePieceProcessor(model_file=str(prefix.with_suffix(".spm")))
     return [trained.id_to_piece(index) for index in range(trained.get_piece_size()) if not trained.is_unknown(index)]
+
+
+def _without(model: bytes, path: Path) -> bytes:
+    """The model with a filler in place of a path that sentencepiece noted: where it was trained does not matter."""
+    name = str(path).encode()
+    return model.replace(name, b"-" * len(name))
 
 
 def write_vocabulary(pieces: list[str], path: Path) -> None:

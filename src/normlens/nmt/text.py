@@ -1,6 +1,6 @@
 """Parallel text: two files, of which line n of one is the translation of line n of the other.
 
-Room: files to pairs of lines, streamed as often as wanted. No subwords.
+It is streamed as often as wanted, never held whole; some of it is held back to validate on.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
+from typing import Any
 
 from normlens.corpora.files import lines, opened
 from normlens.errors import NormlensError
 
 Pair = tuple[str, str]
+HELD_BACK = (1000, 0.05)  # pairs, or this share of them, whichever is less
 
 
 class TextError(NormlensError):
@@ -109,6 +111,48 @@ def survey(pairs: Iterable[Pair], name: str = "the pairs") -> Survey:
     if not differ:
         raise TextError(_same(name))
     return Survey(count, left_out, content.hexdigest()[:12])
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Parallel text, read once to know it, with the pairs that are held back."""
+
+    pairs: Iterable[Pair]
+    kept: int  # pairs to train on, the first ones
+    left_out: int  # with an empty side
+    digest: str
+    name: str
+    held: list[Pair]
+    held_digest: str
+    held_name: str
+
+    def training(self) -> Iterator[Pair]:
+        """The pairs to train on."""
+        return islice(with_text(self.pairs), self.kept)
+
+
+def read(pairs: Iterable[Pair], valid: Iterable[Pair] | None) -> Text:
+    """Read the text once and decide what is held back: `valid`, or the last pairs."""
+    name = _name(pairs)
+    found = survey(pairs, name)
+    if valid is not None:
+        named = _name(valid)
+        other = survey(valid, named)
+        return Text(pairs, found.pairs, found.left_out, found.digest, name, list(with_text(valid)), other.digest, named)
+    count = max(1, min(HELD_BACK[0], int(found.pairs * HELD_BACK[1])))
+    kept = found.pairs - count
+    if not kept:
+        raise TextError(
+            "One pair is not enough: the last ones are held back for validation.\n"
+            "  Do: give more pairs, or others to validate on."
+        )
+    held, named = list(islice(with_text(pairs), kept, None)), f"its last {count} pairs, held back"
+    return Text(pairs, kept, found.left_out, found.digest, name, held, named, named)
+
+
+def _name(pairs: Iterable[Pair]) -> str:
+    describe: Any = getattr(pairs, "describe", None)
+    return describe() if describe else "pairs given in Python"
 
 
 def _lines(path: Path, encoding: str) -> Iterator[str]:

@@ -1,21 +1,63 @@
-"""Translate with any sequence-to-sequence model, and score translations.
-
-Room: a model and lines in, lines out.
-"""
+"""Translate with any sequence-to-sequence model, and score what it translates."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import torch
 
 from normlens.models.quiet import quiet
-from normlens.nmt.extra import check
+from normlens.nmt.loss import loss
+from normlens.nmt.pairs import Pairs
+from normlens.nmt.subwords import PAD, check_libraries
+from normlens.nmt.text import Pair
 
 BATCH = 64
+TOKENS = 6000  # of a batch whose loss is taken
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """One look at the held-back pairs."""
+
+    update: int
+    minutes: float  # of training so far, all sessions together
+    train_loss: float  # label-smoothed, mean since the last look
+    valid_loss: float  # not smoothed, per target subword
+    bleu: float
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The pairs that are not trained on."""
+
+    pairs: Pairs
+    lines: Sequence[Pair]  # those that are translated
+
+    def look(self, model: Any, tokens: Any, *, update: int, minutes: float, train_loss: float) -> Validation:
+        """Loss of all pairs, BLEU of the translated ones; the model is left in training mode."""
+        model.eval()
+        score = bleu(
+            list(translate(model, tokens, [source for source, _ in self.lines], beams=1)),
+            [target for _, target in self.lines],
+        )
+        found = Validation(update, minutes, train_loss, self._loss(model), score)
+        model.train()
+        return found
+
+    @torch.inference_mode()
+    def _loss(self, model: Any) -> float:
+        total = count = 0.0
+        for chosen in self.pairs.epoch(tokens=TOKENS, seed=(0, 0)):
+            source, target = self.pairs.batch(chosen)
+            size = float((target != PAD).sum())
+            total += size * float(loss(model, source, target, smoothing=0.0))
+            count += size
+        return total / count
 
 
 def translate(
@@ -59,7 +101,7 @@ def closed_up(text: str) -> str:
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> float:
     """Corpus BLEU by sacreBLEU, without case, as the subwords have none."""
-    check("sacrebleu")
+    check_libraries("sacrebleu")
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(lowercase=True).corpus_score(list(translations), [list(references)]).score

@@ -1,7 +1,4 @@
-"""An untrained Marian model and its tokenizer, as folders that `transformers` loads.
-
-Room: from a recipe to a model.
-"""
+"""A translation model and its tokenizer: untrained, or loaded from a folder or the hub."""
 
 from __future__ import annotations
 
@@ -11,9 +8,10 @@ from typing import Any
 import torch
 
 from normlens.errors import NormlensError
+from normlens.models.load import LoadError, subject
 from normlens.models.quiet import quiet
-from normlens.nmt.pairs import END, PAD
 from normlens.nmt.recipe import Recipe
+from normlens.nmt.subwords import END, PAD
 
 POSITIONS = 512
 
@@ -79,3 +77,23 @@ def tokenizer(folder: Path, *, source: str, target: str) -> Any:
             target_lang=target,
             model_max_length=POSITIONS,
         )
+
+
+def load_translator(source: str | Path, *, device: str = "cpu") -> tuple[Any, Any]:
+    """The model, in single precision, and its tokenizer, from a folder or the hub."""
+    check_device(device)
+    with quiet():
+        found = subject(source, dtype="float32", device=device)
+    if not found.is_seq2seq or not hasattr(found.model, "generate"):
+        raise LoadError(
+            f"'{source}' cannot translate: it is no sequence-to-sequence model.\n"
+            f"  Got: {type(found.model).__name__}.\n"
+            "  Do: give a model with an encoder and a decoder, such as one that `normlens nmt train` wrote."
+        )
+    if found.tokenizer is None:
+        raise LoadError(
+            f"'{source}' has no tokenizer that could be loaded, so it cannot read text.\n"
+            "  Usual causes: its files are missing, or a library for them: sentencepiece, for most.\n"
+            "  Do: put the tokenizer's files beside the weights; pip install 'normlens[nmt]'."
+        )
+    return found.model, found.tokenizer

@@ -1,0 +1,212 @@
+"""Train a translation model from parallel text: one folder out, resumable at any moment.
+
+The folder holds the best model so far, and `transformers` loads it at every moment.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from normlens.errors import NormlensError
+from normlens.nmt.finished import card, digest, sized, take_subwords, take_weights
+from normlens.nmt.folder import (
+    CARD,
+    FRESH,
+    STATE,
+    Plan,
+    State,
+    check_free,
+    enter,
+    load_state,
+    read_history,
+    save_model,
+    save_state,
+    write_text,
+)
+from normlens.nmt.loss import loss
+from normlens.nmt.model import check_device, tokenizer, untrained
+from normlens.nmt.pairs import Pairs, encoded
+from normlens.nmt.recipe import Recipe
+from normlens.nmt.subwords import PAD, check_libraries, train_subwords, write_vocabulary
+from normlens.nmt.text import Pair, Text, TextError, read
+from normlens.nmt.translate import Held, Validation
+
+SUBWORD_LINES = 300_000
+AT_ONCE = 8000  # tokens that one backward pass holds; an update of more is made of several
+
+
+class TrainingError(NormlensError):
+    """A training that cannot begin or go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One step of the training."""
+
+    update: int
+    updates: int  # in all
+    loss: float  # label-smoothed, per target subword
+    tokens: int  # target subwords
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who is told what, while a training runs."""
+
+    told: Callable[[str], None] = lambda line: None  # how much text there is, and where the training stands
+    updated: Callable[[Update], None] = lambda update: None
+    validated: Callable[[Validation], None] = lambda validation: None  # called after the state is saved
+
+
+def train(
+    pairs: Iterable[Pair],
+    folder: Path,
+    *,
+    recipe: Recipe,
+    valid: Iterable[Pair] | None = None,
+    valid_limit: int = 500,
+    languages: tuple[str, str] = ("source", "target"),
+    seed: int = 0,
+    device: str = "cpu",
+    start: Path | None = None,
+    resume: bool = False,
+    watch: Watch | None = None,
+) -> Path:
+    """Train, validate every so often, and keep the best model by BLEU in `folder`.
+
+    The pairs are read several times, never held whole. Without `valid`, the last ones are held back; at most
+    `valid_limit` are translated. `start` is the folder of a model that was trained before: its subwords and weights
+    are what the training begins from, and its sizes replace those of the recipe. A training that was killed and
+    resumed ends with the weights of one that was not.
+    """
+    check_libraries()
+    check_device(device)
+    watch = watch or Watch()
+    if not (0 <= seed < 1 << 31 and valid_limit > 0):
+        raise TrainingError(
+            f"Seed {seed}, and {valid_limit} pairs to translate?\n"
+            "  Do: give a seed from 0 to 2,147,483,647 and at least one pair."
+        )
+    check_free(folder, resume=resume)
+    recipe = recipe if start is None else sized(recipe, start)
+    text = read(pairs, valid)
+    began = FRESH if start is None else digest(start)
+    plan = Plan(recipe, languages, seed, text.digest, text.held_digest, valid_limit, began)
+    stand = enter(folder, plan, resume=resume)
+    if stand == "finished":
+        watch.told(f"This training is finished: {recipe.updates:,} updates were made.")
+    else:
+        data = prepare(text, folder, plan, start)
+        watch.told(
+            f"{len(data.pairs):,} pairs to train on; left out: {text.left_out:,} with an empty side, "
+            f"{text.kept - len(data.pairs):,} too long. {len(text.held):,} to validate on.\n"
+            f"{len(data.tokens.encoder):,} and {len(data.tokens.target_encoder):,} subwords."
+        )
+        run(folder, data, plan, device, watch, start)
+    if stand != "finished" or not (folder / CARD).exists():
+        write_text(
+            folder / CARD,
+            card(plan, read_history(folder), data=f"{text.name}, {text.kept:,} pairs", valid_data=text.held_name),
+        )
+    (folder / STATE).unlink(missing_ok=True)
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The same in subwords."""
+
+    tokens: Any
+    pairs: Pairs
+    held: Held
+
+
+def prepare(text: Text, folder: Path, plan: Plan, start: Path | None) -> Data:
+    """Subwords, learned now unless the folder or the model to start from has them, and the ids of every pair."""
+    if start is not None:
+        take_subwords(start, folder)
+    for at, (side, vocabulary) in enumerate((("source", "vocab.json"), ("target", "target_vocab.json"))):
+        if not (folder / vocabulary).exists():
+            lines = (pair[at] for pair in islice(text.training(), SUBWORD_LINES))
+            write_vocabulary(train_subwords(lines, folder / side, size=plan.recipe.vocabulary), folder / vocabulary)
+    tokens = tokenizer(folder, source=plan.languages[0], target=plan.languages[1])
+    pairs = encoded(tokens, text.training(), longest=plan.recipe.longest)
+    held = encoded(tokens, text.held)
+    if not len(pairs) or not len(held):
+        raise TextError(
+            f"No pair is left to {'validate' if len(pairs) else 'train'} on: each is longer than "
+            f"{'the model' if len(pairs) else f'{plan.recipe.longest} words'}.\n"
+            "  Usual cause: whole paragraphs or documents on a line.\n"
+            "  Do: give one sentence a line, or allow more words."
+        )
+    return Data(tokens, pairs, Held(held, text.held[: plan.valid_limit]))
+
+
+def run(folder: Path, data: Data, plan: Plan, device: str, watch: Watch, start: Path | None) -> None:
+    """Train to the end, from the start or from what the folder has; the random numbers of the caller are left alone."""
+    with torch.random.fork_rng(devices=[]):
+        _run(folder, data, plan, device, watch, start)
+
+
+def _run(folder: Path, data: Data, plan: Plan, device: str, watch: Watch, start: Path | None) -> None:
+    recipe, tokens = plan.recipe, data.tokens
+    sizes = {"sources": len(tokens.encoder), "targets": len(tokens.target_encoder)}
+    model = untrained(recipe, **sizes, seed=plan.seed)
+    if start is not None:
+        take_weights(start, model)
+    model = model.to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
+    state = load_state(folder, model, optimizer)
+    if state.update:
+        watch.told(f"Going on after update {state.update:,}.")
+    batches = data.pairs.endless(tokens=recipe.tokens, seed=plan.seed, skip=state.update)
+    losses: list[float] = []
+    began, before = time.monotonic(), state.minutes
+    model.train()
+    for update in range(state.update + 1, recipe.updates + 1):
+        torch.manual_seed((plan.seed << 32) + update)  # so dropout is the same after a kill
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.rate_at(update)
+        source, target = next(batches)
+        losses.append(step(model, optimizer, source, target, smoothing=recipe.smoothing, update=update))
+        watch.updated(Update(update, recipe.updates, losses[-1], int((target != PAD).sum())))
+        if update % recipe.every == 0 or update == recipe.updates:
+            minutes = before + (time.monotonic() - began) / 60
+            look = data.held.look(model, tokens, update=update, minutes=minutes, train_loss=sum(losses) / len(losses))
+            losses.clear()
+            if look.bleu >= max((past["bleu"] for past in state.history), default=0.0):
+                save_model(folder, model, tokens)
+            state = State(update, minutes, (*state.history, asdict(look)))
+            save_state(folder, model, optimizer, state)
+            watch.validated(look)
+
+
+def step(model: Any, optimizer: Any, source: Tensor, target: Tensor, *, smoothing: float, update: int) -> float:
+    """One update by one batch; returns its loss."""
+    rows = max(1, AT_ONCE // max(source.shape[1], target.shape[1]))
+    count, total = int((target != PAD).sum()), 0.0
+    for start in range(0, len(target), rows):
+        part = target[start : start + rows]
+        share = int((part != PAD).sum()) / count
+        lost = loss(model, source[start : start + rows], part, smoothing=smoothing) * share
+        lost.backward()
+        total += float(lost.detach())
+    if not math.isfinite(total):
+        raise TrainingError(
+            f"The loss of update {update} is {total}: the training has diverged.\n"
+            "  Usual cause: a learning rate that is too high.\n"
+            "  Do: train into another folder with a lower rate, or with a longer warm-up."
+        )
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return total
