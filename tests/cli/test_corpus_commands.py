@@ -11,6 +11,7 @@ import pytest
 
 from normlens.cli.main import main
 
+pytestmark = pytest.mark.slow
 TEXT = "The mill stood by the river, and still it stands.\nNobody knew why.\n\nA third line, the last.\n"
 
 

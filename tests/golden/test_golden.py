@@ -17,6 +17,7 @@ from normlens.cli.main import main
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'normlens[report]'")
 
+pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parent
 RUNS = ("report", "alignment", "view", "doctor")  # a function here and a folder beside
 STORED = sorted(str(path.relative_to(FOLDER)) for run in RUNS for path in (FOLDER / run).rglob("*.*"))

@@ -68,6 +68,7 @@ def check_same(folder, state, whole):
     assert looks[0] == looks[1]
 
 
+@pytest.mark.slow
 def test_a_training_killed_by_the_system_ends_with_the_same_bytes(text, whole, tmp_path):
     folder = begun(tmp_path / "m", whole[0])
     job = [sys.executable, "-c", KILLED, str(text.source), str(text.target), str(folder)]

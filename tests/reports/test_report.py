@@ -184,6 +184,7 @@ def test_headline_numbers(correlated):
     assert made["found"]["self"] == made["studies"]["correlation"]["self"]["sentences"][:1]
 
 
+@pytest.mark.slow
 def test_a_large_model_stays_a_small_file(tmp_path):
     path = write(findings(layers=12, heads=12, points=5000, types=500), tmp_path)
     assert path.stat().st_size < 3_000_000

@@ -1,6 +1,5 @@
 """From end to end with stand-ins: what is run, printed, written and refused."""
 
-import argparse
 import csv
 import json
 import re
@@ -14,6 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 import normlens as nl
 from normlens.cli import reproduce as command
+from normlens.cli.main import parse
 from normlens.corpora import CorpusError
 from normlens.lens import tiny_subject
 from normlens.models.default import default_folder
@@ -21,12 +21,12 @@ from normlens.reports import files
 from normlens.reproduction import DataMissing, ReproductionError, compare, expected, read, reproduce
 from normlens.studies import study
 
+pytestmark = pytest.mark.slow
+
 
 def asked(*arguments):
-    """The options of the command, whatever else is registered."""
-    parser = argparse.ArgumentParser()
-    command.register(parser.add_subparsers())
-    return parser.parse_args(["reproduce", *map(str, arguments)])
+    """The options of the command."""
+    return parse(["reproduce", *map(str, arguments)])
 
 
 def run(*arguments):

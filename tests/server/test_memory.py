@@ -26,6 +26,7 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
+@pytest.mark.slow
 def test_a_job_takes_no_more_than_the_estimate_says():
     from normlens.server import memory
 

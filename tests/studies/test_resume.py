@@ -48,6 +48,7 @@ def same(one, other):
     assert (one.items, one.tokens, one.squares, one.error) == (other.items, other.tokens, other.squares, other.error)
 
 
+@pytest.mark.slow
 def test_killed_ten_times_at_random_moments_and_resumed(minilm, small_shards, tmp_path):
     torch.set_num_threads(1)
     whole = study(minilm, ITEMS)
@@ -66,6 +67,7 @@ def test_killed_ten_times_at_random_moments_and_resumed(minilm, small_shards, tm
     same(study(minilm, ITEMS, folder=tmp_path / "killed", resume=True), whole)
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_was_saved(minilm, small_shards, tmp_path):
     whole = study(minilm, ITEMS[:12])
     with pytest.raises(KeyboardInterrupt) as stopped:

@@ -103,6 +103,7 @@ def random_look(random, *, batch, heads, length, spread, masked):
     return made(weights, norms, random.integers(0, 3, (batch, length)), visible=visible)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 9999), spread=st.sampled_from([1e-4, 0.5, 3.0, 30.0]), masked=st.booleans())
 def test_a_tally_in_batches_is_the_table_of_all_its_pairs(seed, spread, masked):
     """Counting by arithmetic in boxes gives, number for number, what sorting all pairs at once gives."""
@@ -129,6 +130,7 @@ def test_a_tally_in_batches_is_the_table_of_all_its_pairs(seed, spread, masked):
             np.testing.assert_array_equal(getattr(table, part), getattr(whole, part))
 
 
+@pytest.mark.slow
 def test_the_number_of_tokens_in_a_batch_changes_nothing(minilm, texts):
     one, other = (study(minilm, texts, batch_tokens=tokens) for tokens in (1, 500))
     np.testing.assert_allclose(one.categories["self"].weights, other.categories["self"].weights, atol=1e-6)
@@ -139,6 +141,7 @@ def test_the_number_of_tokens_in_a_batch_changes_nothing(minilm, texts):
     assert one.squares == other.squares
 
 
+@pytest.mark.slow
 def test_one_study_alone_finds_what_it_finds_among_the_others(minilm, texts):
     alone, among = study(minilm, texts, names=["categories"]), study(minilm, texts)
     assert (alone.dispersion, alone.correlation, alone.frequency) == ({}, {}, {})
