@@ -55,7 +55,7 @@ class Block:
 
     @property
     def weighted_norms(self) -> Float[Tensor, "batch head tgt src"]:
-        """‖α f(x)‖ = α·‖f(x)‖, the length of what each token does send."""
+        """‖α f(x)‖ = |α|·‖f(x)‖, the length of what each token does send."""
         if "weighted_norms" not in self.kept and {"weights", "transformed_norms"} <= set(self.kept):
             return weighted_norms(self.weights.float(), self.transformed_norms)
         return self._get("weighted_norms")

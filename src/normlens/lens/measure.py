@@ -29,9 +29,9 @@ def measure(attended: Attended, fields: Collection[str], heads: Sequence[int] | 
         pairs = decompose.gram(values, out_weight) if "summed_norms" in fields else None
         norms = decompose.lengths(values, out_weight) if pairs is None else decompose.transformed_norms(pairs)
         if "transformed_norms" in fields:
-            kept["transformed_norms"] = norms
+            kept["transformed_norms"] = norms.to(weights.dtype)
         if "weighted_norms" in fields and not {"weights", "transformed_norms"} <= set(fields):
-            kept["weighted_norms"] = decompose.weighted_norms(weights, norms)
+            kept["weighted_norms"] = decompose.weighted_norms(weights, norms).to(weights.dtype)
         if pairs is not None:
             kept["summed_norms"] = decompose.summed_norms(weights, pairs, values, out_weight)
     if "transformed" in fields:
