@@ -1,5 +1,6 @@
 """One forward pass, everything needed, nothing left behind."""
 
+from normlens.capture.closeness import relative_error as relative_error
 from normlens.capture.examine import Examination as Examination
 from normlens.capture.examine import ExaminedBlock as ExaminedBlock
 from normlens.capture.examine import examine as examine

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from normlens.capture.closeness import relative_error
 from normlens.capture.record import Attended, Refused
 from normlens.capture.run import run, visible_attention
 
@@ -87,8 +88,7 @@ def rebuild_error(attended: Attended) -> float:
     rebuilt = torch.einsum("bhts,bhsm->btm", attended.weights.double(), transformed)
     if attended.out_bias is not None:
         rebuilt = rebuilt + attended.out_bias
-    whole = attended.output.double()
-    return float((rebuilt - whole).norm() / whole.norm().clamp_min(torch.finfo(torch.float32).tiny))
+    return relative_error(rebuilt, attended.output.double())
 
 
 def relative_difference(left: list[Tensor], right: list[Tensor]) -> float:
@@ -96,7 +96,7 @@ def relative_difference(left: list[Tensor], right: list[Tensor]) -> float:
     if [t.shape for t in left] != [t.shape for t in right]:
         return float("inf")
     gaps = [
-        float((a.double() - b.double()).norm() / b.double().norm().clamp_min(1e-12))
+        relative_error(a.double(), b.double())
         for a, b in zip(left, right, strict=True)
         if a.numel() and bool(torch.isfinite(b).all())
     ]

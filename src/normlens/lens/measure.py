@@ -12,7 +12,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from normlens import decompose
-from normlens.capture import Attended
+from normlens.capture import Attended, relative_error
 from normlens.lens.block import SRC, TGT
 
 
@@ -48,7 +48,7 @@ def pass_error(attended: Attended) -> float:
     bias = None if attended.out_bias is None else attended.out_bias.to(weights)
     parts = decompose.rebuilt(queries, weights, values, out_weight, bias)
     whole = torch.matmul(queries, attended.output.to(weights))
-    return float((parts - whole).norm() / whole.norm().clamp_min(torch.finfo(torch.float32).tiny))
+    return relative_error(parts, whole)
 
 
 def without_padding(

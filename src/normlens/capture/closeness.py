@@ -1,0 +1,17 @@
+"""How far what was rebuilt is from what the model computed."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def relative_error(parts: Tensor, whole: Tensor) -> float:
+    """‖parts − whole‖ / ‖whole‖ at every size; infinite where a number is not finite, or all of the whole is 0."""
+    if not whole.numel():
+        return 0.0
+    size = max(parts.abs().max(), whole.abs().max())
+    if size == 0:
+        return 0.0
+    parts, whole = parts / size, whole / size
+    error = float((parts - whole).norm() / whole.norm())
+    return error if error == error else float("inf")
