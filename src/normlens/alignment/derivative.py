@@ -25,7 +25,7 @@ class GradientError(NormlensError):
     """A model, or a setting, from which no gradient with respect to the source can be had."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Pass:
     """What one pass left to walk back on."""
 

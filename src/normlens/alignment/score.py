@@ -66,7 +66,7 @@ class Counts:
         return self.sure_hits / self.sure if self.sure else float("nan")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tally:
     """Counts kept apart by sentence, to resample sentences."""
 

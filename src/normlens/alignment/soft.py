@@ -61,7 +61,7 @@ class Reading:
         return FIELDS.get((self.measure, self.head is not None), "weights")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     """A batch of sentence pairs, ready for the model, with the way back from pieces to words."""
 

@@ -22,7 +22,7 @@ from normlens.lens import Lens
 from normlens.signature import Signature
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Direction:
     """One model, every reading of it scored. Links are (source, target) of the gold, whichever way the model runs."""
 
@@ -51,7 +51,7 @@ class Direction:
         return self.layers[int(self.norms.sum(axis=1).argmax())]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Example:
     """One sentence pair: its words, the gold, and what each layer of the first model says."""
 

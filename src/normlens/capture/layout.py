@@ -19,7 +19,7 @@ class LayoutError(Exception):
     """The attention output does not arrive at the projection as whole heads."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Layout:
     """How the flat axes of a product are (batch, head) and its output rows (batch, tgt)."""
 

@@ -16,7 +16,7 @@ from torch import Tensor
 PRODUCTS = frozenset({"matmul", "__matmul__", "bmm", "einsum"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Product:
     """α·v with its leading axes flattened, and how the model laid out the result."""
 
@@ -26,7 +26,7 @@ class Product:
     form: Hashable  # products of equal form and shape are arranged alike
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Projection:
     """A product with an output matrix: the input as rows, the matrix, and the result as rows."""
 

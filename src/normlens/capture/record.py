@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attended:
     """One attention block as the model ran it: its weights, its values, its output matrix and what came out.
 

@@ -26,7 +26,7 @@ from normlens.capture.run import run
 from normlens.capture.tap import MATRICES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ValueMap:
     """How one attention block makes its values: v_h(x) = x · weight[h] + bias[h], x being what the matrix reads."""
 

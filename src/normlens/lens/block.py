@@ -27,7 +27,7 @@ class NotKept(NormlensError, AttributeError):
     """A field, a layer or a head that this trace was told not to keep."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Block:
     """What one attention block moved. Rows are queries (tgt), columns are what they look at (src).
 

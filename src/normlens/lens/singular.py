@@ -22,7 +22,7 @@ from normlens.lens.probe import probe_inputs
 from normlens.lens.wiring import Kind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SingularValues:
     """Singular values of f̃_h, x̃ = [x, 1], by (kind, layer). Every block of the model is in one of the two."""
 

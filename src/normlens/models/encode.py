@@ -26,7 +26,7 @@ class InputError(NormlensError):
     """An input that cannot be traced."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
     """Model inputs, and for each sequence in them its tokens and which positions are real."""
 

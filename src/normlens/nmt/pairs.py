@@ -20,7 +20,7 @@ POOL = 200  # batches sorted by length together
 CHUNK = 20_000  # lines that become ids at once
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Many rows of ids, one after the other, each ending in </s>."""
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from normlens.statistics.codes import coarsened, codes_of, joined, values_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
     """At most `size` bins; `a + b` is the histogram of both streams, in whatever order they are added."""
 

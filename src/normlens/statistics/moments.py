@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Moments:
     """One stream per cell. `a + b` is the stream a then b; a cell may have seen nothing yet."""
 

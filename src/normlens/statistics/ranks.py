@@ -20,7 +20,7 @@ from normlens.statistics.codes import coarsened, codes_of, distinct, joined, val
 from normlens.statistics.histogram import Histogram
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ranks:
     """Pairs (x, y) of numbers. `a + b` are the pairs of both, and the same in whatever order they are added."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """At most `size` rows, those of smallest priority."""
 

@@ -20,7 +20,7 @@ from normlens.lens.generation import generate
 from normlens.models import Encoded, InputError, Side, Subject, encode, encode_both, longest, ready
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Group:
     """One side of a batch: for each sequence its tokens, padded with category -1."""
 

@@ -20,7 +20,7 @@ from normlens.lens import Block
 from normlens.lens.wiring import Kind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Look:
     """One block, one batch. Positions beyond a sequence's end have category -1 and are in no statistic."""
 

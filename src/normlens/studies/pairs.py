@@ -90,7 +90,7 @@ class Tally:
         self._tables[cell] = self._tables.get(cell, Ranks.none(*SIZE)) + table
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Box:
     """Counts over some codes of ‖f‖, in the order they came, and a range of codes of α."""
 

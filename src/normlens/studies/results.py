@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from normlens.signature import Signature
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Spread:
     """Mean, standard deviation, coefficient of variation (deviation / mean) and range of some lengths, cell by cell."""
 
@@ -32,7 +32,7 @@ class Spread:
             return np.where(self.mean > 0, self.deviation / self.mean, np.nan)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dispersion:
     """How much ‖f(x)‖ differs from token to token: Tables 1 and 4, Figure 9 of the 2020 paper."""
 
@@ -44,7 +44,7 @@ class Dispersion:
     notes: tuple[str, ...]  # what is missing, and why
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Categories:
     """What each category of tokens draws (α) and gives (‖αf‖): Figures 3, 4, 10, 11, 12."""
 
@@ -80,7 +80,7 @@ class Constant:
     side: str  # "‖f(x)‖" or "α"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Correlation:
     """Spearman's ρ between α and ‖f‖: Table 2 and Figure 5."""
 
@@ -98,7 +98,7 @@ class Correlation:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Frequency:
     """How α and ‖f‖ go with the frequency rank of a token: Figure 6."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 VECTOR = 1024  # maps of more cells than this become an image inside the SVG
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Grid:
     """One map and its scale, which always begins at 0."""
 
