@@ -56,6 +56,12 @@ def test_two_tokens_of_a_category_draw_the_sum_and_have_the_mean_norm():
     assert result.tokens.tolist() == [0, 2, 1]
 
 
+def test_weights_of_both_signs_cancel_in_the_weights_and_not_in_the_norms():
+    result = counted(made([[[[1.0, 0.0], [-1.0, 2.0]]]], [[[3.0, 1.0]]], [[0, 1]]))
+    assert result.weights[:, 0, 0].tolist() == [0.0, 1.0, 0.0]
+    assert result.norms[:, 0, 0].tolist() == [3.0, 1.0, 0.0]
+
+
 def test_every_sequence_counts_once_whatever_its_length():
     """A long sequence that gives `a` nothing and a short one that gives it all: half, not a fifth."""
     long = made([[[[0.0, 0.25, 0.25, 0.25, 0.25]] * 5]], [[[1.0] * 5]], [[0, 2, 2, 2, 2]])

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from view_figures import headline, panel, random_figure, side, translation
+from view_figures import headline, panel, random_figure, side, signed_figure, translation
 
 from normlens.picture import Picture
 from normlens.views import Figure, Side, page
@@ -16,6 +16,10 @@ from normlens.views.shown import shown
 
 TOKENS = ("[CLS]", "the", "cat", "猫", "##s", "</script><b>", ",", "[SEP]")
 STAGE = ".stage"
+COLOURS_OF_THUMBNAILS = """() => {
+  const canvas = document.querySelector("figure canvas");
+  return [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data];
+}"""
 
 
 @pytest.fixture
@@ -213,6 +217,41 @@ def test_the_page_shows_what_python_shows(view, make, look):
         rounding = 1e-6 if make is not large else 3 / 255  # rescaled rows are as much less certain as they are scaled
         np.testing.assert_allclose(values, one.values, atol=rounding * max(one.top, 1e-9) * 1.01)
     assert rows == []
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=str)
+@pytest.mark.parametrize("count", [4, 90], ids=["small", "large"])
+def test_the_page_shows_signed_weights_and_their_norms_as_python_does(view, count, look):
+    figure = signed_figure("[CLS]", *(f"t{n}" for n in range(count)), "[SEP]", heads=24).looking(**look)
+    tab = without_clipboard(view(figure))
+    rows = copied(tab)
+    for one in shown(figure):
+        lines, rows = rows[1 : len(one.rows) + 1], rows[len(one.rows) + 1 :]
+        values = np.array([[float(number) for number in line[1:]] for line in lines])
+        rounding = 1e-6 if count == 4 else 3 / 255
+        np.testing.assert_allclose(values, one.values, atol=rounding * max(one.top, 1e-9) * 1.01)
+        assert (values >= 0).all() or one.name == "weights"
+    assert "ifference" not in footer(tab)
+    assert "%" not in settled(tab).locator(".finding").inner_text()
+
+
+def test_norms_of_signed_weights_are_not_below_zero_pinned_or_as_thumbnails(view):
+    figure = signed_figure(*(f"t{n}" for n in range(90)), heads=24)
+    tab = without_clipboard(view(figure.looking(heads=1, measures="weighted_norms", pin=("tgt", 3))))
+    row = [float(number) for number in copied(tab)[4][1:]]
+    np.testing.assert_allclose(row, figure.panels[0].weighted_norms[1, 3], rtol=1e-5)
+    grid = view(figure.looking(view="grid", measures="weighted_norms"))
+    plain = view(
+        Figure(
+            figure.title,
+            figure.signature,
+            figure.sides,
+            tuple(panel(abs(one.weights), one.transformed_norms, name=one.name) for one in figure.panels),
+        ).looking(view="grid", measures="weighted_norms")
+    )
+    assert "from 0 to" in described(grid) or "scale" in footer(grid)
+    colours = [tab.evaluate(COLOURS_OF_THUMBNAILS) for tab in (grid, plain)]
+    assert np.abs(np.subtract(*colours)).max() <= 8
 
 
 @pytest.mark.parametrize(

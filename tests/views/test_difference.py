@@ -13,7 +13,7 @@ from normlens.views.shown import shown
 def test_a_figure_minus_itself_is_zero_everywhere():
     for figure in (random_figure("a", "b", "c"), translation()):
         nothing = figure.minus(figure)
-        assert nothing.signed
+        assert nothing.difference
         assert all((one.values == 0).all() for panel in nothing.panels for one in panel.maps)
         assert nothing.title == figure.title
         assert "left out" not in nothing.note

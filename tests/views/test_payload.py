@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from view_figures import panel, random_figure, side, translation
+from view_figures import panel, random_figure, side, signed_figure, translation
 
 from normlens.views import Figure, exact, packed
 from normlens.views.payload import quantise
@@ -31,7 +31,8 @@ def unpack(figure: Figure) -> list[dict[str, np.ndarray]]:
             scales = (
                 np.reshape(entry["scales"], [-1] + [1] * (len(shape) - 1)) if len(shape) == 3 else entry["scales"][0]
             )
-            if entry["name"] == "weights" and entry["coding"] == "root8":
+            derived = entries.get("weighted_norms", {}).get("coding") == "product"
+            if entry["name"] == "weights" and entry["coding"] != "float32" and derived:
                 product = np.asarray(entries["weighted_norms"]["scales"])[:, None]
                 norms = maps["transformed_norms"]
                 columns = np.where(norms * scales[:, 0] > product, product / norms, scales[:, 0])
@@ -42,7 +43,7 @@ def unpack(figure: Figure) -> list[dict[str, np.ndarray]]:
                 "linear16": lambda codes, scales: scales * codes / 32767,
             }[entry["coding"]](codes, scales)
         if "weighted_norms" in entries and "weighted_norms" not in maps:
-            maps["weighted_norms"] = maps["weights"] * maps["transformed_norms"][:, None, :]
+            maps["weighted_norms"] = abs(maps["weights"]) * maps["transformed_norms"][:, None, :]
         blocks.append(maps)
     return blocks
 
@@ -117,3 +118,13 @@ def test_a_small_weight_beside_a_large_one_is_kept():
     """Why the square root: equal steps would store 0.001 as 0."""
     codes = quantise(np.asarray([[[0.95, 0.001]]], np.float32), np.asarray([[0.95]], np.float32), "root8")
     assert abs(0.95 * (codes[0, 0, 1] / 255) ** 2 - 0.001) < 1.5e-4
+
+
+def test_signed_weights_and_the_norms_derived_from_them_are_as_true_as_16_bits():
+    figure = signed_figure(*(f"t{n}" for n in range(90)), layers=4, heads=14)
+    assert not packed(figure).header["exact"]
+    for block, maps in zip(figure.panels, unpack(figure), strict=True):
+        for name in ("weights", "weighted_norms"):
+            true, largest = block.map(name).values, abs(block.map(name).values).max(axis=(1, 2), keepdims=True)
+            assert (abs(maps[name] - true) <= largest / 65534 * 1.01).all()
+        assert (maps["weighted_norms"] >= 0).all()

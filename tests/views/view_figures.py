@@ -40,6 +40,16 @@ def random_figure(*tokens: str, layers: int = 2, heads: int = 3, seed: int = 0, 
     return Figure("random", "model:random | v0", (side(*tokens),), tuple(blocks))
 
 
+def signed_figure(*tokens: str, layers: int = 2, heads: int = 3) -> Figure:
+    """Weights with their row's mean taken off, as a high-pass filter on attention has them: about half are below 0."""
+    figure = random_figure(*tokens, layers=layers, heads=heads)
+    blocks = []
+    for block in figure.panels:
+        weights = block.weights - block.weights.mean(axis=-1, keepdims=True)
+        blocks.append(panel(weights, block.transformed_norms, name=block.name))
+    return Figure("signed", "model:signed | v0", figure.sides, tuple(blocks))
+
+
 def translation() -> Figure:
     """Two sides of different length, and three kinds of attention."""
     random = np.random.default_rng(1)

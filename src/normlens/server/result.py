@@ -31,7 +31,7 @@ def write(folder: Path, figure: views.Figure) -> None:
     (folder / HEADER).write_text(json.dumps(packed.header, ensure_ascii=False), encoding="utf-8")
     with (folder / CHUNKS).open("wb") as file:
         file.writelines(packed.chunks)
-    facts: dict[str, Any] = {name: getattr(figure, name) for name in ("title", "signature", "note")}
+    facts: dict[str, Any] = {name: getattr(figure, name) for name in ("title", "signature", "note", "difference")}
     facts["chunks"] = [0, *accumulate(map(len, packed.chunks))]
     facts["look"] = figure.look.as_json()
     facts["sides"] = [_side_facts(side) for side in figure.sides]
@@ -82,6 +82,7 @@ def figure(folder: Path) -> views.Figure:
         tuple(_panel(folder, panel) for panel in facts["panels"]),
         look=views.Look().changed(**facts["look"]),
         note=facts["note"],
+        difference=facts["difference"],
     )
 
 

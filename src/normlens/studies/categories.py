@@ -27,7 +27,8 @@ class CategoriesStudy(Study):
         members = look.categories[:, :, None] == np.arange(self.categories)  # (batch, src, category)
         tokens = members.sum(axis=1)
         per_query = look.received.astype(np.float64) / look.queries[:, None, None]
-        parts = {"weights": per_query, "norms": per_query * look.norms, "transformed": look.norms.astype(np.float64)}
+        sizes = look.sizes.astype(np.float64) / look.queries[:, None, None]
+        parts = {"weights": per_query, "norms": sizes * look.norms, "transformed": look.norms.astype(np.float64)}
         sums = {name: np.matmul(part, members.astype(np.float64)).swapaxes(1, 2) for name, part in parts.items()}
         there = np.broadcast_to((tokens > 0)[:, :, None], sums["transformed"].shape)
         prefix = f"categories/{look.kind}/{look.layer}"

@@ -4,7 +4,7 @@ Room: studies. Everything here is per token; the weights themselves are there on
 
     received[b,h,j] = Σ_i α[b,h,i,j]      over the queries i of sequence b
 
-is enough for categories and frequency, since ‖αf‖ = α‖f‖ and ‖f‖ does not depend on the query.
+is enough for categories and frequency, since ‖αf‖ = |α|·‖f‖ and ‖f‖ does not depend on the query.
 """
 
 from __future__ import annotations
@@ -48,6 +48,11 @@ class Look:
         return self.visible.sum(dim=1).cpu().numpy()
 
     @property
+    def sizes(self) -> Float[np.ndarray, "batch head src"]:
+        """Σ_i |α|: what is received, signs left out."""
+        return self.received if (self.least >= 0).all() else self.weights.abs().sum(dim=2).cpu().numpy()
+
+    @property
     def causal(self) -> bool:
         """No query sees a later key, and some see more than themselves."""
         if self.visible is None or self.visible.shape[1] != self.visible.shape[2]:
@@ -66,7 +71,7 @@ def look(
     least = torch.stack([part.amin(dim=(1, 2)) for part in real]).amin(dim=0)
     visible = None
     if not bool((least > 0).all()):
-        visible = (weights > 0).any(dim=1)  # a pair to which no head gives any weight is masked, or padding
+        visible = (weights != 0).any(dim=1)  # a pair to which no head gives any weight is masked, or padding
         least = weights.masked_fill(~visible[:, None], torch.inf).amin(dim=(0, 2, 3))
     elif ragged:
         rows = torch.arange(weights.shape[2]) < torch.from_numpy(queries)[:, None]

@@ -57,7 +57,7 @@ def difference(first: Figure, second: Figure) -> Figure:
     signature = first.signature if same else f"{first.signature} − {second.signature}"
     told = "Difference: red is more in the first, blue more in the second"
     note = "; ".join([told, *dict.fromkeys(notes)]) + "."
-    return Figure(title, signature, tuple(sides), tuple(panels), Look(), note)
+    return Figure(title, signature, tuple(sides), tuple(panels), Look(), note, difference=True)
 
 
 def _listed(figure: Figure) -> str:

@@ -3,7 +3,7 @@
 Room: plain data for the views. No model, no torch, no drawing.
 
 A `Figure` holds one text (or one source and one target) and its attention blocks, each with any number of named maps.
-Of an attention block the weight α, ‖f(x)‖ and ‖Σ_h α·f(x)‖ are kept; ‖α·f(x)‖ is α times ‖f(x)‖, so it is derived
+Of an attention block the weight α, ‖f(x)‖ and ‖Σ_h α·f(x)‖ are kept; ‖α·f(x)‖ is |α| times ‖f(x)‖, so it is derived
 wherever it is needed and never stored.
 """
 
@@ -58,10 +58,12 @@ class Figure:
     panels: tuple[Panel, ...]
     look: Look = field(default_factory=Look)
     note: str = ""  # what a reader must know about these numbers, such as what was left out
+    difference: bool = False  # one figure minus another
 
     def __post_init__(self) -> None:
         if not self.panels:
             raise FigureError("a figure needs at least one panel (attention block); got none.")
+        object.__setattr__(self, "panels", _signed_alike(self.panels))
         for panel in self.panels:
             for axis, side, length in (("tgt", panel.tgt, panel.size[0]), ("src", panel.src, panel.size[1])):
                 if not 0 <= side < len(self.sides):
@@ -88,9 +90,9 @@ class Figure:
         return {name: tuple(panels) for name, panels in groups.items()}
 
     @property
-    def signed(self) -> bool:
-        """Whether this is a difference of two figures."""
-        return any(one.signed for panel in self.panels for one in panel.maps)
+    def signed(self) -> frozenset[str]:
+        """The measures that may be below 0."""
+        return frozenset(one.name for panel in self.panels for one in panel.maps if one.signed)
 
     def looking(self, **changes: Any) -> Figure:
         """The same numbers, looked at otherwise: view=, layers=, heads=, measures=, hide= ... (see `Look`)."""
@@ -146,3 +148,13 @@ class Figure:
         from normlens.views.html import fragment
 
         return fragment(self)
+
+
+def _signed_alike(panels: tuple[Panel, ...]) -> tuple[Panel, ...]:
+    """A measure that is signed in one panel is signed in all, so that one scale fits them."""
+    signed = {one.name for panel in panels for one in panel.maps if one.signed}
+    if all(one.signed for panel in panels for one in panel.maps if one.name in signed):
+        return panels
+    return tuple(
+        replace(panel, maps=tuple(replace(one, signed=one.name in signed) for one in panel.maps)) for panel in panels
+    )

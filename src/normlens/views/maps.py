@@ -37,7 +37,7 @@ class Map:
     axes: Axes
     values: Float[np.ndarray, "*axes"]
     tone: Tone = "norm"
-    signed: bool = False  # may be below 0: a difference
+    signed: bool = False  # may be below 0: a difference, or weights that are no softmax
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +84,7 @@ class Panel:
             if one.name == name:
                 return one
         if name == "weighted_norms" and name in self.measures:
-            values = self.map("weights").values * self.map("transformed_norms").values[:, None, :]
+            values = np.abs(self.map("weights").values) * self.map("transformed_norms").values[:, None, :]
             label, axes, tone = MEASURES[name]
             return Map(name, label, axes, values, tone)
         raise FigureError(f"{self.kind} {self.name} has no map '{name}'; it has {', '.join(self.measures)}.")
@@ -118,8 +118,12 @@ def attention(
     *,
     heads: Sequence[int] | None = None,
 ) -> Panel:
-    """The panel of an attention block: α, ‖f(x)‖ and ‖Σ_h α·f(x)‖."""
+    """The panel of an attention block: α, signed where one is below 0, ‖f(x)‖ and ‖Σ_h α·f(x)‖."""
     given = {"weights": weights, "transformed_norms": transformed_norms, "summed_norms": summed_norms}
-    maps = tuple(Map(key, *MEASURES[key][:2], values, MEASURES[key][2]) for key, values in given.items())
+    signed = bool((weights < 0).any())
+    maps = tuple(
+        Map(key, *MEASURES[key][:2], values, MEASURES[key][2], signed and key == "weights")
+        for key, values in given.items()
+    )
     numbers = tuple(range(len(weights))) if heads is None else tuple(heads)
     return Panel(name, kind, tgt, src, numbers, weights.shape[1:], maps, error)

@@ -9,9 +9,10 @@ what it shows. In a chunk the stored maps follow each other; the header says whe
     root8      one byte per cell: code = round(255·√(value / scale)), value ≈ scale·(code / 255)²
     linear16   two bytes per cell of a signed map: value ≈ scale·code / 32767
 
-The scale of a map is its largest value. The square root spends the steps on small values, where a head that puts nearly
-all its weight on [SEP] keeps everything else: a value is off by about √(value·scale)/255, never by more than scale/255.
-‖αf(x)‖ is derived as α·‖f(x)‖ and must be as true against its own scale M as α against its scale A, also where α is
+The scale of a map is its largest value, sign left out. The square root spends the steps on small values, where a head
+that puts nearly all its weight on [SEP] keeps everything else: a value is off by about √(value·scale)/255, and never by
+more than scale/255.
+‖αf(x)‖ is derived as |α|·‖f(x)‖ and must be as true against its own scale M as α against its scale A, also where α is
 largest on a token with nothing to give; so column j of α has the scale min(A, M / ‖f(x_j)‖), which no α there exceeds.
 A pinned token has a chunk of its own, with its exact rows or columns.
 """
@@ -72,6 +73,7 @@ def packed(figure: Figure) -> Packed:
         "title": figure.title,
         "signature": figure.signature,
         "note": figure.note,
+        "difference": figure.difference,
         "exact": whole,
         "pins": [{"kind": look.kind, "axis": axis, "at": at} for axis, at in pins],
         "groups": {name: list(indexes) for name, indexes in figure.groups.items()},
@@ -128,10 +130,12 @@ def _panel(panel: Panel, whole: bool) -> tuple[list[dict[str, Any]], bytes]:
 def column_scales(panel: Panel, one: Map) -> Float[np.ndarray, "map _"]:
     """What the codes of a map are measured against: α column by column, so that α·‖f(x)‖ is as true as α."""
     scales = _scales(_stacked(one))[:, None]
-    if one.name != "weights" or "weighted_norms" not in panel.measures or one.signed:
+    derived = "weighted_norms" in panel.measures and all(stored.name != "weighted_norms" for stored in panel.maps)
+    if one.name != "weights" or not derived:
         return scales
     norms = panel.transformed_norms
-    largest = (norms * panel.weights.max(axis=1, initial=0.0)).max(axis=1, initial=0.0)[:, None]  # that of ‖αf(x)‖
+    sizes = np.abs(one.values) if one.signed else one.values
+    largest = (norms * sizes.max(axis=1, initial=0.0)).max(axis=1, initial=0.0)[:, None]  # that of ‖αf(x)‖
     return np.where(norms * scales > largest, largest / np.where(norms > 0, norms, 1), scales)
 
 

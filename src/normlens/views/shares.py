@@ -7,7 +7,8 @@ For source token j in one block, with means and sums over heads h and queries i,
     weight(j) = mean_hi α[h,i,j]                                        sums to 1 over j
     norm(j)   = Σ_hi ‖α[h,i,j]·f_h(x_j)‖ / Σ_hij ‖α[h,i,j]·f_h(x_j)‖    sums to 1 over j
 
-Over layers both are averaged, so that a layer of large vectors does not drown the others.
+Signed weights keep their signs in the first, whose sum is then not 1. Over layers both are averaged, so that a layer
+of large vectors does not drown the others.
 """
 
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Received:
     weight: Float[np.ndarray, " src"]  # share of α
     transformed: Float[np.ndarray, " src"]  # mean ‖f(x)‖
     norm: Float[np.ndarray, " src"]  # share of ‖α·f(x)‖
+    signed: bool  # whether α may be below 0, so that it has no shares
 
 
 def received(figure: Figure) -> tuple[Received, ...]:
@@ -48,10 +50,11 @@ def _over_layers(kind: str, side: Side, panels: list[Panel]) -> Received:
         weight=np.mean([panel.weights.mean(axis=(0, 1)) for panel in panels], axis=0),
         transformed=np.mean([panel.transformed_norms.mean(axis=0) for panel in panels], axis=0),
         norm=np.mean([_norm_share(panel) for panel in panels], axis=0),
+        signed=any(panel.map("weights").signed for panel in panels),
     )
 
 
 def _norm_share(panel: Panel) -> Float[np.ndarray, " src"]:
-    moved = np.einsum("hts,hs->s", panel.weights, panel.transformed_norms)
+    moved = np.einsum("hts,hs->s", np.abs(panel.weights), panel.transformed_norms)
     total = moved.sum()
     return moved / total if total > 0 else moved

@@ -17,6 +17,7 @@ from normlens.views.shares import Received, received
 
 SHADES = " ░▒▓█"
 COLOURS = (17, 18, 24, 30, 36, 72, 108, 144, 186, 229)  # dark blue to pale yellow, of the 256 terminal colours
+SIGNED = (25, 31, 67, 110, 152, 255, 224, 216, 173, 167, 124)  # blue below 0, pale at 0, red above
 LABEL, HEADER, BAR, ROWS = 14, 8, 16, 64  # cells of a row label, letters of a column header, cells of a bar, table rows
 KINDS = {"self": "self-attention", "encoder": "encoder", "decoder": "decoder", "cross": "cross-attention"}
 
@@ -32,15 +33,17 @@ def heatmap(figure: Figure, *, panel: int, head: int | None, measure: str, color
     label = min(LABEL, max(_width_of(rows), 1))
     room = max((width - label - 1) // 2, 4)
     kept_rows, kept_columns = _kept(len(values), room), _kept(values.shape[1], room)
-    top = float(values.max(initial=0.0))
+    top, signed = float(np.abs(values).max(initial=0.0)), block.map(measure).signed
     lines = [f"{KINDS.get(block.kind, block.kind)} {what}", ""]
     lines += [" " * (label + 1) + header for header in _headers(source, kept_columns)]
     for row in kept_rows:
         name = fit("⋮" if row is None else rows[row], label)
         cells = [None if row is None or column is None else float(values[row, column]) for column in kept_columns]
-        lines.append(name + " " + "".join(_cell(value, top, color) for value in cells))
+        lines.append(name + " " + "".join(_cell(value, top, color, signed) for value in cells))
     looks = "" if measure == "transformed_norms" else "  rows look at columns"
-    lines += ["", f"scale 0 {_ramp(color)} {top:.3g} (the largest cell of this map){looks}"]
+    low = f"-{top:.3g}" if signed and color else "0"
+    sign = "; - marks cells below 0" if signed and not color else ""
+    lines += ["", f"scale {low} {_ramp(color, signed)} {top:.3g} (the largest cell of this map{sign}){looks}"]
     for kept, total, axis in ((kept_rows, len(values), "rows"), (kept_columns, values.shape[1], "columns")):
         if None in kept:
             lines.append(f"{total - len(kept) + 1} of {total} {axis} left out of the middle (width {width})")
@@ -49,7 +52,7 @@ def heatmap(figure: Figure, *, panel: int, head: int | None, measure: str, color
 
 def summary(figure: Figure) -> str:
     """Per token: the weight it draws, the size of its vector ‖f(x)‖, and its share of what is moved, ‖αf(x)‖."""
-    tables = [changes(figure)] if figure.signed else [_table(got) for got in received(figure)]
+    tables = [changes(figure)] if figure.difference else [_table(got) for got in received(figure)]
     return "\n".join([f"{visible_line(figure.title)}\n", *tables, visible_line(figure.signature)]) + "\n"
 
 
@@ -61,7 +64,7 @@ def visible_line(text: str) -> str:
 def sentence(got: Received) -> str:
     """The finding in words: what the special tokens draw, and what they give."""
     special = np.asarray(got.side.special, dtype=bool)
-    if not special.any():
+    if got.signed or not special.any():
         return ""
     names = " ".join(dict.fromkeys(visible(got.side.tokens[position]) for position in np.flatnonzero(special)))
     weight, norm = float(got.weight[special].sum()), float(got.norm[special].sum())
@@ -128,19 +131,22 @@ def _headers(source: Side, kept: list[int | None]) -> list[str]:
     ]
 
 
-def _cell(value: float | None, top: float, color: bool) -> str:
+def _cell(value: float | None, top: float, color: bool, signed: bool = False) -> str:
     if value is None:
         return " ·" if not color else "\x1b[0m ·"
     part = value / top if top > 0 else 0.0
     if color:
-        return f"\x1b[48;5;{COLOURS[round(part * (len(COLOURS) - 1))]}m  \x1b[0m"
-    return 2 * SHADES[round(part * (len(SHADES) - 1))]
+        colours, place = (SIGNED, (part + 1) / 2) if signed else (COLOURS, part)
+        return f"\x1b[48;5;{colours[round(place * (len(colours) - 1))]}m  \x1b[0m"
+    shade = SHADES[round(abs(part) * (len(SHADES) - 1))]
+    return f"-{shade}" if part < 0 and shade != " " else 2 * shade
 
 
-def _ramp(color: bool) -> str:
-    return (
-        "".join(_cell(float(step), 1.0, True) for step in np.linspace(0, 1, len(COLOURS))) if color else f"[{SHADES}]"
-    )
+def _ramp(color: bool, signed: bool) -> str:
+    if not color:
+        return f"[{SHADES}]"
+    steps = np.linspace(-1, 1, len(SIGNED)) if signed else np.linspace(0, 1, len(COLOURS))
+    return "".join(_cell(float(step), 1.0, True, signed) for step in steps)
 
 
 def _width_of(tokens: tuple[str, ...]) -> int:
@@ -174,6 +180,6 @@ def _table(got: Received) -> str:
 
 
 def _bar(part: float) -> str:
-    """A bar of `BAR` cells, filled to an eighth of a cell."""
-    eighths = round(part * BAR * 8)
+    """A bar of `BAR` cells, filled to an eighth of a cell; none below 0."""
+    eighths = round(max(part, 0.0) * BAR * 8)
     return ("█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")).ljust(BAR)

@@ -114,7 +114,7 @@ function howItIsCounted(line, view, [panel]) {
     choice(line, view, "unit", "Count", UNITS);
   hides("special", "hide special tokens");
   hides("punctuation", "hide punctuation");
-  if (look.hide.length && !figure.signed) {
+  if (look.hide.length && !figure.difference) {
     toggle(
       line,
       "rescale",

@@ -19,7 +19,6 @@ export function openFigure(header, source) {
     columns: header.sides[panel.src].tokens.length,
     maps: new Map(panel.maps.map((map) => [map.name, map])),
   }));
-  figure.signed = figure.panels.some(({ maps }) => [...maps.values()].some(({ signed }) => signed));
 
   figure.load = (indexes) =>
     Promise.all(
@@ -92,7 +91,8 @@ const exactSize = (panel, axis) =>
     0,
   );
 
-// How the codes of one head of a map become numbers: number = factor of its column · turn[code], or the code itself.
+// How the codes of one head of a map become numbers: number = factor of its column · turn[code], or the code itself,
+// without its sign where that is `absolute`.
 export function decoder(panel, name, head) {
   const map = panel.maps.get(name),
     product = map.coding === "product",
@@ -100,29 +100,33 @@ export function decoder(panel, name, head) {
   const factors = new Float32Array(panel.columns).fill(1),
     norms = panel.maps.get("transformed_norms")?.codes,
     start = head * panel.columns;
-  if (stored.coding === "root8") factors.fill(stored.scales[head]);
-  if (stored.coding === "linear16") factors.fill(stored.scales[head] / 32767);
-  if (
-    stored.coding === "root8" &&
-    stored.name === "weights" &&
-    panel.maps.get("weighted_norms")?.coding === "product"
-  ) {
-    const largest = panel.maps.get("weighted_norms").scales[head];
-    for (let j = 0; j < panel.columns; j++)
-      if (norms[start + j] * stored.scales[head] > largest) factors[j] = largest / norms[start + j];
+  if (stored.coding !== "float32") {
+    const unit = stored.coding === "linear16" ? 1 / 32767 : 1;
+    factors.fill(stored.scales[head] * unit);
+    if (stored.name === "weights" && panel.maps.get("weighted_norms")?.coding === "product") {
+      const largest = panel.maps.get("weighted_norms").scales[head];
+      for (let j = 0; j < panel.columns; j++)
+        if (norms[start + j] * stored.scales[head] > largest) factors[j] = (largest / norms[start + j]) * unit;
+    }
   }
   if (product) for (let j = 0; j < panel.columns; j++) factors[j] *= norms[start + j];
-  return { codes: stored.codes, factors, turn: stored.coding === "root8" ? SQUARES : null };
+  return {
+    codes: stored.codes,
+    factors,
+    turn: stored.coding === "root8" ? SQUARES : null,
+    absolute: product && stored.signed,
+  };
 }
 
 // Adds one head (or the only layer) of a map to `into`, times `share`.
 export function addMap(panel, name, head, into, share) {
-  const { codes, factors, turn } = decoder(panel, name, head),
+  const { codes, factors, turn, absolute } = decoder(panel, name, head),
     { columns } = panel,
     start = head * into.length,
     scaled = factors.map((factor) => factor * share);
   for (let i = 0; i < into.length; i += columns) {
     if (turn) for (let j = 0; j < columns; j++) into[i + j] += scaled[j] * turn[codes[start + i + j]];
+    else if (absolute) for (let j = 0; j < columns; j++) into[i + j] += scaled[j] * Math.abs(codes[start + i + j]);
     else for (let j = 0; j < columns; j++) into[i + j] += scaled[j] * codes[start + i + j];
   }
 }

@@ -60,11 +60,10 @@ function exactCell(panel, lines, name, place, axis, at, heads) {
   const column = axis === "tgt" ? place : at;
   return (
     heads.reduce((total, head) => {
-      const h = panel.heads.indexOf(head),
-        stored = map.coding === "product" ? "weights" : name;
-      const factor =
-        map.coding === "product" ? panel.maps.get("transformed_norms").codes[h * panel.columns + column] : 1;
-      return total + lines.get(stored)[h * length + place] * factor;
+      const h = panel.heads.indexOf(head);
+      if (map.coding !== "product") return total + lines.get(name)[h * length + place];
+      const norm = panel.maps.get("transformed_norms").codes[h * panel.columns + column];
+      return total + Math.abs(lines.get("weights")[h * length + place]) * norm;
     }, 0) / heads.length
   );
 }

@@ -108,7 +108,7 @@ function slow(figure, panel, name, head, look) {
 // Straight from the codes: the largest code of a column is that of its largest cell.
 function quick(figure, panel, name, head, look) {
   const h = head === null ? 0 : panel.heads.indexOf(head),
-    { codes, factors, turn } = decoder(panel, name, h),
+    { codes, factors, turn, absolute } = decoder(panel, name, h),
     start = h * panel.rows * panel.columns;
   const kept = (side) => Int32Array.from(tokensOf(figure.sides[side], look).kept, ({ at }) => at[0]),
     rows = kept(panel.tgt),
@@ -126,7 +126,10 @@ function quick(figure, panel, name, head, look) {
     }
   }
   for (let i = 0; i < crest.length; i += width)
-    for (let j = 0; j < width; j++) crest[i + j] = factors[columns[j]] * (turn ? turn[crest[i + j]] : crest[i + j]);
+    for (let j = 0; j < width; j++) {
+      const code = absolute ? Math.abs(crest[i + j]) : crest[i + j];
+      crest[i + j] = factors[columns[j]] * (turn ? turn[code] : code);
+    }
   return pooled(crest, high, width);
 }
 

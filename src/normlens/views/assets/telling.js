@@ -22,7 +22,7 @@ function found(figure, look) {
   const panels = panelsOf(figure, look),
     { tokens, special } = figure.sides[panels[0].src];
   const moved = look.heads.length === 1 ? "weighted_norms" : "summed_norms";
-  if (figure.signed || !["weights", moved].every((name) => panels[0].maps.has(name))) return "";
+  if (!["weights", moved].every((name) => panels[0].maps.has(name)) || panels[0].maps.get("weights").signed) return "";
   const all = { ...look, hide: [], unit: "tokens", rescale: false },
     pin = look.pin?.[0] === "tgt" && look.view !== "grid" ? look.pin : null;
   const [weight, norm] = ["weights", moved].map((name) => received(oneMap(figure, all, panels, name), pin).amounts);
@@ -67,7 +67,7 @@ export function readout(figure, look, maps, spot) {
     column = spot.column ?? pinned("src"),
     name = (index, at) => quoted(joined(figure, index, at));
   if (column === null && row === null)
-    return [{ text: figure.signed && look.view === "bars" ? hints.signed : hints[look.view] }];
+    return [{ text: figure.difference && look.view === "bars" ? hints.signed : hints[look.view] }];
   const words = [
     {
       text:
@@ -118,13 +118,13 @@ export function footnotes(figure, look, maps) {
     panel = panels[0],
     worst = Math.max(...figure.panels.map(({ error }) => error));
   const sides = (index) => (figure.sides.length > 1 ? ` (${figure.sides[index].name})` : ""),
-    notes = figure.note && !figure.signed ? [figure.note] : [];
+    notes = figure.note && !figure.difference ? [figure.note] : [];
   if (hiding(figure, look)) {
     const what = look.hide
       .map((name) => ({ special: "special tokens", punctuation: "punctuation" })[name])
       .join(" and ");
     notes.push(
-      `Hidden: ${what}. ${look.rescale && !figure.signed ? "What is left of each row is rescaled to the row's sum before." : "The remaining numbers are as they were, so rows no longer add up to their sum."}`,
+      `Hidden: ${what}. ${look.rescale && !figure.difference ? `What is left of each row is rescaled to the row's sum before${maps.some(({ signed }) => signed) ? ", except where numbers are below 0" : ""}.` : "The remaining numbers are as they were, so rows no longer add up to their sum."}`,
     );
   }
   if (look.unit === "words")
@@ -135,7 +135,7 @@ export function footnotes(figure, look, maps) {
   if (look.view === "lines") notes.push("Lines weaker than 4 % of the scale are left out until a token is pointed at.");
   if (look.view === "bars")
     notes.push(
-      figure.signed
+      figure.difference
         ? "Bars are differences of numbers, each panel on its own axis."
         : "Bars of shares have one axis, so that measures can be compared.",
     );
@@ -155,8 +155,10 @@ export function footnotes(figure, look, maps) {
       .filter((map) => map.off)
       .map((map) => `${map.label} ± ${digits(map.off)}`)
       .join(", ");
+    const all = maps.every(({ signed }) => signed),
+      some = !all && maps.some(({ signed }) => signed);
     notes.push(
-      `Stored in ${figure.signed ? 16 : 8} bits, off by at most 1/${figure.signed ? "65,534" : "255"} of the largest in its head${off ? ` (${off})` : ""}; exact for a token pinned in Python (pin=) or in the explorer.`,
+      `Stored in ${all ? 16 : 8} bits${some ? " (signed weights in 16)" : ""}, off by at most 1/${all ? "65,534" : "255"} of the largest in its head${off ? ` (${off})` : ""}; exact for a token pinned in Python (pin=) or in the explorer.`,
     );
   }
   return notes;

@@ -36,10 +36,11 @@ def grid(figure: Figure) -> Drawing:
     size = min(max(min(room / len(_heads(one)) for one in grids.values()), SMALLEST), LARGEST)
     shared = figure.look.scale == "shared"
     blocks = [_block(one, size, shared=shared) for one in grids.values()]
+    begin = "as far as" if figure.signed & set(grids) else "from 0 to"
     scales = (
         "One scale for all thumbnails of a grid."
         if shared
-        else f"Each thumbnail has its own scale, {'as far as' if figure.signed else 'from 0 to'} its largest cell."
+        else f"Each thumbnail has its own scale, {begin} its largest cell."
     )
     longest = max(max(one.values.shape) for thumbnails in grids.values() for one in thumbnails.values())
     coarse = " Neighbouring cells share one, the largest." if longest > FINEST else ""

@@ -35,7 +35,8 @@ def lines(figure: Figure) -> Drawing:
     tops = ", ".join(f"{one.label} {one.top:.3g}" for one in shown(figure) if not one.strip)
     shared = ", the largest of all layers" if figure.look.scale == "shared" else ""
     left_out = f"The widest line is {tops}{shared}; lines below {LEAST:.0%} of it are left out." if tops else ""
-    dashed = "Dashed: less." if figure.signed else ""
+    below = any(one.signed for one in shown(figure))
+    dashed = "Dashed: less." if figure.difference else "Dashed: below 0." if below else ""
     return sheet(blocks, said(figure, "The left looks at the right.", left_out, dashed))
 
 

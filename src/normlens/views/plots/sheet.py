@@ -100,7 +100,9 @@ def stops(one: Shown) -> tuple[str, ...]:
 def said(figure: views.Figure, *more: str) -> list[str]:
     """What a reader must know: what is hidden, what the view adds, the figure's note, and the signature."""
     look, hidden = figure.look, {"special": "special tokens", "punctuation": "punctuation"}
-    rows = "brought back to their sum" if look.rescale and not figure.signed else "not rescaled"
+    rows = "brought back to their sum" if look.rescale and not figure.difference else "not rescaled"
+    if look.rescale and figure.signed and not figure.difference:
+        rows += " where nothing is below 0"
     hiding = f"Without {' and '.join(hidden[name] for name in look.hide)}, rows {rows}." if hides(figure) else ""
     return [" ".join(filter(None, (*more, hiding))), figure.note, figure.signature]
 
