@@ -6,12 +6,11 @@ from torch import Tensor
 
 
 def relative_error(parts: Tensor, whole: Tensor) -> float:
-    """‖parts − whole‖ / ‖whole‖ at every size; infinite where a number is not finite, or all of the whole is 0."""
+    """‖parts − whole‖ / ‖whole‖ at every size; infinite where only the whole is 0, NaN where a number is not finite."""
     if not whole.numel():
         return 0.0
     size = max(parts.abs().max(), whole.abs().max())
     if size == 0:
         return 0.0
     parts, whole = parts / size, whole / size
-    error = float((parts - whole).norm() / whole.norm())
-    return error if error == error else float("inf")
+    return float((parts - whole).norm() / whole.norm())

@@ -5,6 +5,7 @@ Room: the two checks, per block, explained. Knows no model family.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -92,7 +93,7 @@ def rebuild_error(attended: Attended) -> float:
 
 
 def relative_difference(left: list[Tensor], right: list[Tensor]) -> float:
-    """Largest relative difference over pairs of tensors; infinite when they do not even have the same shapes."""
+    """Largest relative difference over pairs of tensors; infinite for other shapes, or NaN beside a number."""
     if [t.shape for t in left] != [t.shape for t in right]:
         return float("inf")
     gaps = [
@@ -100,7 +101,7 @@ def relative_difference(left: list[Tensor], right: list[Tensor]) -> float:
         for a, b in zip(left, right, strict=True)
         if a.numel() and bool(torch.isfinite(b).all())
     ]
-    return max(gaps, default=0.0)
+    return float("inf") if any(map(math.isnan, gaps)) else max(gaps, default=0.0)
 
 
 def tensors(output: Any) -> list[Tensor]:
