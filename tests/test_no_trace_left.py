@@ -110,3 +110,23 @@ def test_threads_do_not_see_each_other(built):
 def test_a_compiled_model_is_read_without_its_compiler(built):
     lens = nl.load(torch.compile(built.model))
     assert lens.trace(built.probes[0].inputs).error < 1e-5
+
+
+def test_no_mark_of_the_tap_outlives_the_pass():
+    class Caching(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+            self.register_buffer("seen", torch.zeros(1, 4, 8))
+            self.eval()
+
+        def forward(self, x):
+            self.seen[:] = x
+            return x + self.attention(x, x, x)[0]
+
+    model, x = Caching(), torch.randn(1, 4, 8)
+    lens = nl.load(model, probe={"x": x})
+    lens.trace({"x": x})
+    for tensor in (x, *model.buffers(), *model.parameters()):
+        assert not [name for name in vars(tensor) if name.startswith("_normlens")]

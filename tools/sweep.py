@@ -3,7 +3,7 @@
 Each type is built small in its own process, with a limit on time and on memory, and every probe is examined. One line
 per type goes to build/sweep.jsonl, so an interrupted sweep goes on where it stopped; docs/models.md is written from it.
 
-    python tools/sweep.py [--only bert,gpt2] [--fresh] [--retry] [--build-only]
+    python tools/sweep.py [--only bert,gpt2] [--fresh] [--retry] [--build-only] [--into FOLDER]
 """
 
 import argparse
@@ -26,8 +26,7 @@ import transformers
 from normlens import tiny
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS, BUILT = ROOT / "build" / "sweep.jsonl", ROOT / "build" / "built.jsonl"  # the second for --build-only
-PAGE = ROOT / "docs" / "models.md"
+RESULTS, BUILT = "sweep.jsonl", "built.jsonl"  # the second for --build-only
 WORKERS, SECONDS, BYTES = 2, 120.0, 8 * 2**30
 
 
@@ -39,6 +38,8 @@ class Block:
     exact: bool
     error: float | None
     reason: str | None
+    own: str = "not tried"  # whether the model's own attentions agree
+    own_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ class Row:
     probes: tuple[str, ...] = ()  # path of the part and the names of its inputs
     blocks: tuple[Block, ...] = ()
     reason: str | None = None
+    padding: str = "not tried"  # whether a padded text gives what it gives alone, in every probe that tried
+    padding_reason: str = ""
+    stand_in: str | None = None
+    changed: tuple[str, ...] = ()  # what the model changes about itself while it runs
     seconds: float = 0.0
 
     @property
@@ -66,7 +71,24 @@ class Row:
         if not self.blocks:
             return self.reason or "no attention"
         missed = [block.reason or f"error {block.error}" for block in self.blocks if not block.exact]
-        return "; ".join(dict.fromkeys(missed)) or self.reason or "exact"
+        whole = "exact" if self.padding != "differs" else f"exact for texts one by one: {self.padding_reason}"
+        return "; ".join(dict.fromkeys(missed)) or self.reason or whole
+
+    @property
+    def own(self) -> str:
+        """How many blocks agree with the attentions the model returns, and what it returns for the others."""
+        if not self.blocks:
+            return "–"
+        agree = sum(block.own == "agrees" for block in self.blocks)
+        why = "; ".join(dict.fromkeys(block.own_reason for block in self.blocks if block.own_reason))
+        return f"{agree} of {len(self.blocks)}" + (f": {why}" if why else "")
+
+    @property
+    def padded(self) -> str:
+        """Whether a padded text gives what it gives alone."""
+        if not self.blocks:
+            return "–"
+        return self.padding + (f": {self.padding_reason}" if self.padding_reason else "")
 
 
 @dataclass(slots=True)
@@ -84,8 +106,8 @@ def main() -> int:
     options = _options()
     torch.set_num_threads(1)
     versions = f"transformers {transformers.__version__}, normlens {_version()}"
-    path = BUILT if options.build_only else RESULTS
-    path.parent.mkdir(exist_ok=True)
+    path = (options.into or ROOT / "build") / (BUILT if options.build_only else RESULTS)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as results:
         try:
             fcntl.flock(results, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,8 +128,9 @@ def main() -> int:
     if options.build_only:
         print(f"{sum(row.model is not None for row in done.values())} of {len(done)} built")
         return 0
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(_page([done[kind] for kind in tiny.model_types() if kind in done]))
+    page = (options.into or ROOT / "docs") / "models.md"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(_page([done[kind] for kind in tiny.model_types() if kind in done]))
     return 0
 
 
@@ -176,22 +199,38 @@ def _examined(built: tiny.Tiny) -> dict[str, Any]:
     from normlens.capture import examine  # the proof; not needed for --build-only
 
     blocks: dict[str, Block] = {}
-    reasons: list[str] = []
+    examinations: list[Any] = []
     for probe in built.probes:
         part = built.model.get_submodule(probe.path) if probe.path else built.model
         examination = examine(part, probe.inputs)
-        if examination.reason:
-            reasons.append(examination.reason)
+        examinations.append(examination)
         for block in examination.blocks:
             name = f"{probe.path}.{block.name}".strip(".")
-            blocks[name] = Block(name, block.exact, block.error, block.reason)
-    return {"blocks": tuple(blocks.values()), "reason": "; ".join(dict.fromkeys(reasons)) or None}
+            reason = block.reason or examination.reason
+            if name not in blocks or blocks[name].exact:
+                blocks[name] = Block(name, reason is None, block.error, reason, block.own, block.own_reason)
+    reasons = [one.reason for one in examinations if one.reason]
+    padding = _worst(examinations)
+    return {
+        "blocks": tuple(blocks.values()),
+        "reason": "; ".join(dict.fromkeys(reasons)) or None,
+        "padding": padding.padding,
+        "padding_reason": padding.padding_reason,
+        "stand_in": next((one.stand_in for one in examinations if one.stand_in), None),
+        "changed": tuple(dict.fromkeys(name for one in examinations for name in one.changed)),
+    }
+
+
+def _worst(examinations: list[Any]) -> Any:
+    """The examination whose word on padding counts: one that found a difference, else one that tried."""
+    return min(examinations, key=lambda one: ("differs", "equal", "not tried").index(one.padding))
 
 
 def _rows(path: Path) -> Iterator[Row]:
     for line in path.read_text().splitlines():
         row = json.loads(line)
-        yield Row(**row | {"blocks": tuple(Block(**block) for block in row["blocks"]), "probes": tuple(row["probes"])})
+        whole = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+        yield Row(**whole | {"blocks": tuple(Block(**block) for block in row["blocks"])})
 
 
 def _blocks(row: Row) -> str:
@@ -200,24 +239,36 @@ def _blocks(row: Row) -> str:
 
 def _page(rows: list[Row]) -> str:
     exact = sum(row.status == "exact" for row in rows)
-    partly = sum(row.status != "exact" and any(block.exact for block in row.blocks) for row in rows)
+    singly = sum(row.status.startswith("exact for texts one by one") for row in rows)
+    partly = sum(not row.status.startswith("exact") and any(block.exact for block in row.blocks) for row in rows)
     bare = sum(row.model is not None and row.examined and not row.blocks for row in rows)
     refused = sum(bool(row.blocks) and not any(block.exact for block in row.blocks) for row in rows)
     unbuilt = sum(row.model is None for row in rows)
+    blocks = [block for row in rows for block in row.blocks if block.exact]
+    agree = sum(block.own == "agrees" for block in blocks)
     head = f"""# Models
 
 Written by `make sweep` ({rows[0].versions if rows else "nothing swept yet"}): every model type that transformers
 registers is built small with random weights, run on made-up inputs, and each of its attention blocks is taken apart
-and put together again. A block is exact when the parts rebuild its output.
+and put together again. A block is exact when the parts rebuild its output, and when the attention weights that the
+model itself returns, if it returns any, are the same cell by cell.
 
-{len(rows)} model types: {exact} exact, {partly} partly exact, {refused} refused,
-{bare} without attention that can be seen, {unbuilt} not built.
+{len(rows)} model types: {exact} exact, {singly} exact for texts one by one, {partly} partly exact, {refused} refused,
+{bare} without attention that can be seen, {unbuilt} not built. Of {len(blocks)} exact blocks {agree} agree with the
+attentions their model returns; for the others it returns none, or something else.
+Padding changes nothing in {sum(row.padding == "equal" for row in rows)} types: a text in a padded batch gives what it
+gives alone.
+{sum(bool(row.changed) for row in rows)} types change something about themselves while they run; it is put back.
 
-| type | model | exact blocks | status |
-|---|---|---|---|
+| type | model | exact blocks | own attentions | padded = alone | status |
+|---|---|---|---|---|---|
 """
-    lines = (f"| {row.type} | {row.model or '–'} | {_blocks(row)} | {row.status.replace('|', '/')} |" for row in rows)
-    return head + "\n".join(lines) + "\n"
+    return head + "\n".join(_line(row) for row in rows) + "\n"
+
+
+def _line(row: Row) -> str:
+    cells = (row.type, row.model or "–", _blocks(row), row.own, row.padded, row.status)
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 def _version() -> str:
@@ -233,6 +284,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--fresh", action="store_true", help="every type again; the newest line of a type counts")
     parser.add_argument("--retry", action="store_true", help="also again the types that could not be built")
     parser.add_argument("--build-only", action="store_true", help="build and run, do not examine")
+    parser.add_argument("--into", type=Path, help="folder for results and page, in place of build/ and docs/")
     return parser.parse_args()
 
 

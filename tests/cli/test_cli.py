@@ -156,7 +156,10 @@ def test_every_command_of_the_table_explains_itself(name, capsys):
 
 def test_the_doctor_on_a_healthy_model(capsys):
     assert main(["doctor"]) == 0
-    assert "6 of 6 blocks exact" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "6 of 6 blocks exact" in printed
+    assert "own attentions: 6 of 6 blocks agree" in printed
+    assert "padded batch against its texts alone: equal" in printed
 
 
 def test_the_doctor_on_an_architecture_without_weights(capsys):
@@ -175,3 +178,13 @@ def test_the_doctor_on_a_configuration_in_a_folder(capsys, tmp_path):
 def test_the_doctor_says_what_is_wrong(capsys):
     assert main(["doctor", "qwen3_next", "--tiny"]) == 1
     assert "gate" in capsys.readouterr().out
+
+
+def test_the_doctor_says_that_padding_changes_a_model(capsys):
+    assert main(["doctor", "canine", "--tiny"]) == 1
+    assert "padded batch against its texts alone: differs" in capsys.readouterr().out
+
+
+def test_the_doctor_says_what_a_model_changes_about_itself(capsys):
+    assert main(["doctor", "big_bird", "--tiny"]) == 0
+    assert "changed by its own run, and put back: attention_type" in capsys.readouterr().out

@@ -1,10 +1,21 @@
 """One forward pass, everything needed, nothing left behind."""
 
-from normlens.capture.closeness import relative_error as relative_error
+from normlens.capture.compare import relative_error as relative_error
 from normlens.capture.examine import Examination as Examination
 from normlens.capture.examine import ExaminedBlock as ExaminedBlock
 from normlens.capture.examine import examine as examine
+from normlens.capture.examined import Own as Own
+from normlens.capture.examined import Padding as Padding
+from normlens.capture.positions import Stream as Stream
+from normlens.capture.positions import is_auxiliary as is_auxiliary
 from normlens.capture.record import Attended as Attended
+from normlens.capture.record import Axis as Axis
+from normlens.capture.record import Ran as Ran
 from normlens.capture.record import Refused as Refused
+from normlens.capture.record import Seen as Seen
+from normlens.capture.record import unordered as unordered
+from normlens.capture.run import StandInError as StandInError
+from normlens.capture.run import Untapped as Untapped
 from normlens.capture.run import run as run
+from normlens.capture.run import run_untapped as run_untapped
 from normlens.capture.value_maps import value_maps as value_maps

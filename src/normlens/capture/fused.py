@@ -1,6 +1,5 @@
 """Torch's own fused attention, written out by its documented definition so that its weights can be seen.
-
-Room: exact algebra for two torch functions. A model that runs them keeps running what it runs.
+A model that runs these functions keeps running what it runs.
 """
 
 from __future__ import annotations
@@ -48,12 +47,14 @@ def attention_weights(
     return weights, value
 
 
-def multi_head(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Attended | None]:
-    """Run `multi_head_attention_forward` and read its parts; None for the parts it does not show."""
+def multi_head(
+    func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Attended | None, dict[str, Any]]:
+    """Run `multi_head_attention_forward` and read its parts, None when it does not show them; and the call by name."""
     call = dict(zip(_MULTI_HEAD, args, strict=False)) | kwargs
     plain = call["query"].ndim == 3 and call.get("bias_k") is None and not call.get("add_zero_attn", False)
     if not plain or call.get("static_v") is not None:
-        return func(*args, **kwargs), None
+        return func(*args, **kwargs), None, call
     output, weights = func(**(call | {"need_weights": True, "average_attn_weights": False}))
     values = functional.linear(call["value"], *_value_matrix(call))
     src, batch, width = values.shape
@@ -72,7 +73,7 @@ def multi_head(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         weights = None
     elif call.get("average_attn_weights", True):
         weights = weights.mean(dim=1)
-    return (output, weights), block
+    return (output, weights), block, call
 
 
 def _value_matrix(call: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
@@ -83,6 +84,7 @@ def _value_matrix(call: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
     return call["in_proj_weight"].chunk(3)[2], bias
 
 
+SCALED = "query key value attn_mask dropout_p is_causal scale enable_gqa".split()
 _MULTI_HEAD = (
     "query key value embed_dim_to_check num_heads in_proj_weight in_proj_bias bias_k bias_v add_zero_attn dropout_p "
     "out_proj_weight out_proj_bias training key_padding_mask need_weights attn_mask use_separate_proj_weight "

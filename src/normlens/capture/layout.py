@@ -1,7 +1,5 @@
 """Find which (batch, head, position) each cell of a projection's input came from.
 
-Room: index arithmetic. No model, no torch modes.
-
 Between the product α·v and the output matrix a model only moves numbers around: it transposes, merges heads, joins
 windows. The tap makes the same moves with a tensor of serial numbers; this module reads the serial numbers that arrive.
 """

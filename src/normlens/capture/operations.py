@@ -1,7 +1,4 @@
-"""Read a torch call as attention algebra: a product of weights with values, or a projection by a matrix.
-
-Room: shapes and letters. Nothing here runs a model or remembers anything.
-"""
+"""Read a torch call as attention algebra: a product of weights with values, or a projection by a matrix."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-PRODUCTS = frozenset({"matmul", "__matmul__", "bmm", "einsum"})
+PRODUCTS = frozenset({"matmul", "__matmul__", "bmm", "mm", "einsum"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +21,11 @@ class Product:
     values: Float[Tensor, "lead src head_dim"]
     arrange: Callable[[Tensor], Tensor]  # (lead, tgt, head_dim) to the shape the model got
     form: Hashable  # products of equal form and shape are arranged alike
+    queries: Callable[[Tensor], Tensor]  # weights-shaped, size 1 along src, to (lead, tgt)
+    keys: Callable[[Tensor], Tensor]  # values-shaped, size 1 along head_dim, to (lead, src)
+    weight_axes: tuple[int, int]  # axes of the weights, as the model had them, that are tgt and src
+    value_axes: tuple[int, int]  # axes of the values that are src and head_dim
+    query_side: int = 0  # which factor of the scores holds the queries, when they are a product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +36,7 @@ class Projection:
     matrix: Tensor  # the tensor the model passed, to find its name
     weight: Float[Tensor, "channel model"]
     bias: Float[Tensor, " model"] | None
+    added: Tensor | None  # what the same call adds beside the bias, such as the residual
     rows: Callable[[Tensor], Tensor]  # input-shaped to (row, channel)
     out_rows: Callable[[Tensor], Tensor]  # output-shaped to (row, model)
 
@@ -41,14 +44,14 @@ class Projection:
 def as_product(name: str, args: tuple[Any, ...], weights_at: int) -> Product | None:
     """Read `matmul`, `bmm` or `einsum` as α·v when operand number `weights_at` holds α."""
     if name == "einsum":
-        equation, operands = _einsum_parts(args)
+        equation, operands = einsum_parts(args)
         return _einsum_product(equation, operands, weights_at) if len(operands) == 2 else None
     left, right = args[0], args[1]
     if left.ndim < 2 or right.ndim < 2:
         return None
     if weights_at == 0:
-        return _batched(left, right, lambda context: context, "weights first")
-    return _batched(right.mT, left.mT, lambda context: context.mT, "values first")
+        return _batched(left, right, lambda tensor: tensor, "weights first")
+    return _batched(right.mT, left.mT, lambda tensor: tensor.mT, "values first")
 
 
 def as_projection(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Projection | None:
@@ -56,15 +59,16 @@ def as_projection(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> P
     if name == "linear":
         matrix = args[1] if len(args) > 1 else kwargs["weight"]
         bias = args[2] if len(args) > 2 else kwargs.get("bias")
-        return Projection("rows", matrix, matrix.mT, bias, _rows, _rows)
+        return Projection("rows", matrix, matrix.mT, bias, None, _rows, _rows)
     if name == "addmm" and not kwargs:
-        return Projection("rows", args[2], args[2], args[0], _rows, _rows)
-    if name in ("matmul", "__matmul__") and args[1].ndim == 2:
-        return Projection("rows", args[1], args[1], None, _rows, _rows)
+        bias, added = (args[0], None) if args[0].ndim == 1 else (None, args[0])
+        return Projection("rows", args[2], args[2], bias, added, _rows, _rows)
+    if name in ("matmul", "__matmul__", "mm") and args[1].ndim == 2:
+        return Projection("rows", args[1], args[1], None, None, _rows, _rows)
     if name in ("conv1d", "conv2d"):
         return _pointwise(args, kwargs)
     if name == "einsum":
-        return _einsum_projection(*_einsum_parts(args))
+        return _einsum_projection(*einsum_parts(args))
     return None
 
 
@@ -72,13 +76,22 @@ def _rows(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1, tensor.shape[-1])
 
 
-def _batched(weights: Tensor, values: Tensor, arrange: Callable[[Tensor], Tensor], order: str) -> Product:
+def _batched(weights: Tensor, values: Tensor, turn: Callable[[Tensor], Tensor], order: str) -> Product:
     lead = torch.broadcast_shapes(weights.shape[:-2], values.shape[:-2])
+
+    def flat(tensor: Tensor) -> Tensor:
+        return tensor.expand(*lead, *tensor.shape[-2:]).reshape(-1, *tensor.shape[-2:])
+
     return Product(
-        weights=weights.expand(*lead, *weights.shape[-2:]).reshape(-1, *weights.shape[-2:]),
-        values=values.expand(*lead, *values.shape[-2:]).reshape(-1, *values.shape[-2:]),
-        arrange=lambda context: arrange(context.view(*lead, *context.shape[-2:])),
+        weights=flat(weights),
+        values=flat(values),
+        arrange=lambda context: turn(context.view(*lead, *context.shape[-2:])),
         form=(order, tuple(lead)),
+        queries=lambda codes: flat(turn(codes).expand(*turn(codes).shape[:-2], weights.shape[-2], 1))[..., 0],
+        keys=lambda codes: flat(turn(codes).expand(*turn(codes).shape[:-2], values.shape[-2], 1))[..., 0],
+        weight_axes=(-2, -1) if order == "weights first" else (-1, -2),
+        value_axes=(-2, -1) if order == "weights first" else (-1, -2),
+        query_side=0 if order == "weights first" else 1,
     )
 
 
@@ -90,7 +103,7 @@ def _pointwise(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Projection | No
     if any(size != 1 for size in matrix.shape[2:]) or any(size != 1 for size in _flat(call.get("stride", 1))):
         return None
     weight = torch.block_diag(*matrix.flatten(1).chunk(groups)).mT
-    return Projection("channels", matrix, weight, call.get("bias"), _channels_last, _channels_last)
+    return Projection("channels", matrix, weight, call.get("bias"), None, _channels_last, _channels_last)
 
 
 def _channels_last(tensor: Tensor) -> Tensor:
@@ -101,12 +114,12 @@ def _flat(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
-def _einsum_parts(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
+def einsum_parts(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
     operands = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
     return args[0].replace(" ", ""), list(operands)
 
 
-def _letters(equation: str) -> tuple[str, str, str] | None:
+def einsum_letters(equation: str) -> tuple[str, str, str] | None:
     if "->" not in equation or "." in equation:
         return None
     inputs, out = equation.split("->")
@@ -116,7 +129,7 @@ def _letters(equation: str) -> tuple[str, str, str] | None:
 
 
 def _einsum_product(equation: str, operands: list[Tensor], weights_at: int) -> Product | None:
-    letters = _letters(equation)
+    letters = einsum_letters(equation)
     if letters is None:
         return None
     wide, narrow, out = letters[weights_at], letters[1 - weights_at], letters[2]
@@ -133,20 +146,25 @@ def _einsum_product(equation: str, operands: list[Tensor], weights_at: int) -> P
     def arrange(context: Tensor) -> Tensor:
         return context.view([sizes[x] for x in order]).permute([order.index(x) for x in out])
 
+    def flat(tensor: Tensor, letters: str, last: list[str], spread: list[str]) -> Tensor:
+        turned = tensor.permute([letters.index(x) for x in lead + last])
+        turned = turned.expand([sizes[x] if x in spread else n for x, n in zip(lead + last, turned.shape, strict=True)])
+        return turned.flatten(0, -3) if lead else turned[None]
+
     return Product(
-        weights=weights.permute([wide.index(x) for x in lead + tgt + src]).flatten(0, -3)
-        if lead
-        else weights.permute([wide.index(x) for x in tgt + src])[None],
-        values=values.permute([narrow.index(x) for x in lead + src + dim]).flatten(0, -3)
-        if lead
-        else values.permute([narrow.index(x) for x in src + dim])[None],
+        weights=flat(weights, wide, tgt + src, []),
+        values=flat(values, narrow, src + dim, []),
         arrange=arrange,
         form=(equation, weights_at, tuple(sizes.items())),
+        queries=lambda codes: flat(codes, wide, tgt + src, lead + tgt)[..., 0],
+        keys=lambda codes: flat(codes, narrow, src + dim, lead + src)[..., 0],
+        weight_axes=(wide.index(tgt[0]), wide.index(src[0])),
+        value_axes=(narrow.index(src[0]), narrow.index(dim[0])),
     )
 
 
 def _einsum_projection(equation: str, operands: list[Tensor]) -> Projection | None:
-    letters = _letters(equation)
+    letters = einsum_letters(equation)
     if letters is None or len(operands) != 2:
         return None
     left, right, out = letters
@@ -163,4 +181,4 @@ def _einsum_projection(equation: str, operands: list[Tensor]) -> Projection | No
         return tensor.permute([out.index(x) for x in kept + model]).flatten(len(kept)).flatten(0, -2)
 
     weight = operands[1].permute([right.index(x) for x in channel + model]).flatten(0, len(channel) - 1).flatten(1)
-    return Projection(equation, operands[1], weight, None, rows, out_rows)
+    return Projection(equation, operands[1], weight, None, None, rows, out_rows)

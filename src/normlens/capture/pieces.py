@@ -1,7 +1,4 @@
-"""Put the products that reached one output matrix together into one attention block.
-
-Room: index arithmetic on what the tap collected.
-"""
+"""Put the products that reached one output matrix together into one attention block, positions in their order."""
 
 from __future__ import annotations
 
@@ -12,7 +9,22 @@ from torch import Tensor
 
 from normlens.capture.layout import Layout, LayoutError, read_layout
 from normlens.capture.operations import Product, Projection
-from normlens.capture.record import Attended
+from normlens.capture.positions import VIRTUAL, Field, Positions
+from normlens.capture.record import Attended, Axis, Seen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Owners:
+    """Whose positions the rows and columns of a product are."""
+
+    queries: Field | None
+    keys: Field | None
+    tgt: tuple[str, ...]  # the inputs the queries come from
+    src: tuple[str, ...]  # the inputs the values come from
+    among_tokens: bool = True  # not a softmax over words, classes, memory slots, or things of one and the same token
+
+
+NOBODY = Owners(None, None, (), ())
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +36,9 @@ class Piece:
     start: int  # its first serial number
     size: int
     product: Product | None  # dropped once the block is complete, so that nothing outlives its layer
-    out: str | None = None  # the output matrix that took it
+    seen: Seen
+    owners: Owners = NOBODY
+    out: str | None = None  # the output matrix that took it; "" when it is no parameter
     fate: str | None = None  # what happened to it instead
 
 
@@ -40,13 +54,29 @@ def layouts_of(pieces: tuple[Piece, ...], serial: Tensor, projection: Projection
 
 
 def assemble(
-    pieces: tuple[Piece, ...], layouts: tuple[Layout, ...], projection: Projection, result: Tensor, *, out: str
+    pieces: tuple[Piece, ...],
+    layouts: tuple[Layout, ...],
+    projection: Projection,
+    result: Tensor,
+    positions: Positions,
+    *,
+    out: str,
 ) -> Attended:
     """The block whose output matrix just ran. Windows cut out of one sequence come back as one block."""
-    rows, channels = projection.out_rows(result), layouts[0].channels
+    added = 0 if projection.added is None else projection.added
+    rows, channels = projection.out_rows(result if projection.added is None else result - added), layouts[0].channels
     parts = [_part(piece, layout) for piece, layout in zip(pieces, layouts, strict=True)]
     outputs = [_pick(rows, layout.rows) for layout in layouts]
     weights, values = parts[0] if len(parts) == 1 else _joined(*zip(*parts, strict=True))
+    output = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
+    tgt, src, order = axes_of(pieces, layouts, positions)
+    if order.queries is not None:
+        index = order.queries
+        weights = weights.gather(2, index[:, None, :, None].expand(weights.shape))
+        output = output.gather(1, index[:, :, None].expand(output.shape))
+    if order.keys is not None:
+        weights = weights.gather(3, order.keys[:, :, None, :].expand(weights.shape))
+        values = values.gather(2, order.keys[..., None].expand(values.shape))
     return Attended(
         order=pieces[0].order,
         where=pieces[0].where,
@@ -55,8 +85,69 @@ def assemble(
         values=values,
         out_weight=_pick(projection.weight, channels),
         out_bias=projection.bias,
-        output=outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1),
+        output=output,
+        tgt=tgt,
+        src=src,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """Where each position of an input stands in what the model computed; None when it is in its place."""
+
+    queries: Tensor | None  # (batch, tgt)
+    keys: Tensor | None  # (batch, head, src)
+
+
+def axes_of(pieces: tuple[Piece, ...], layouts: tuple[Layout, ...], positions: Positions) -> tuple[Axis, Axis, Order]:
+    """Whose positions the axes of a block have, and how to bring them into their order."""
+    forms = tuple(None if piece.product is None else piece.product.form for piece in pieces)
+    key = ("axes", tuple((p.owners.queries, p.owners.keys, p.owners.tgt, p.owners.src) for p in pieces), forms, layouts)
+    return positions.remembered(key, lambda: _axes(pieces, layouts, positions))
+
+
+def _axes(pieces: tuple[Piece, ...], layouts: tuple[Layout, ...], positions: Positions) -> tuple[Axis, Axis, Order]:
+    queries, keys = [], []
+    tgt = src = 0
+    for piece, layout in zip(pieces, layouts, strict=True):
+        assert piece.product is not None
+        asked, answered = piece.owners.queries, piece.owners.keys
+        rows = None if asked is None else piece.product.queries(asked.codes)[layout.lead]
+        if rows is not None:
+            at = layout.tgt[:, None, :].expand(-1, rows.shape[1], -1)
+            rows = rows.gather(2, at)
+        queries.append(rows)
+        keys.append(None if answered is None else piece.product.keys(answered.codes)[layout.lead])
+        tgt, src = tgt + layout.tgt.shape[1], src + piece.product.values.shape[1]
+    tgt_codes, src_codes = (
+        None if any(code is None for code in codes) else torch.cat(codes, dim=2)  # pyright: ignore
+        for codes in (queries, keys)
+    )
+    reasons: list[str | None] = [None, None]
+    if tgt_codes is not None and not bool((tgt_codes == tgt_codes[:, :1]).all()):
+        of_weights = all(piece.owners.tgt == (VIRTUAL,) for piece in pieces)
+        tgt_codes, reasons[0] = None, None if of_weights else "differ from head to head"
+    by_query = None if tgt_codes is None else positions.order(tgt_codes[:, 0])
+    by_key = None if src_codes is None else positions.order(src_codes)
+    if by_query is not None and (by_key is None or not bool((by_key == by_query[:, None]).all())):
+        tgt_codes, by_query, reasons[0] = None, None, "stand in another order than its keys"
+    if tgt_codes is not None:
+        tgt_codes = tgt_codes[:, 0] if by_query is None else tgt_codes[:, 0].gather(1, by_query)
+    if src_codes is not None:
+        src_codes = src_codes if by_key is None else src_codes.gather(2, by_key)
+        if bool((src_codes == src_codes[:, :1]).all()):
+            src_codes = src_codes[:, 0]
+        else:
+            src_codes, by_key, reasons[1] = None, None, "differ from head to head"
+    names = (
+        tuple(dict.fromkeys(name for piece in pieces for name in getattr(piece.owners, side)))
+        for side in ("tgt", "src")
+    )
+    axes = (
+        Axis(name, count, codes, positions.streams, reason)
+        for name, count, codes, reason in zip(names, (tgt, src), (tgt_codes, src_codes), reasons, strict=True)
+    )
+    return (*axes, Order(by_query, by_key))  # pyright: ignore
 
 
 def _layout(piece: Piece, rows: Tensor) -> Layout:

@@ -1,21 +1,42 @@
-"""Run a model under the tap, leaving it as it was found.
-
-Room: one forward pass. No norms, no tokens.
-"""
+"""Run a model under the tap, or without it, leaving it as it was found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from normlens.capture.record import Attended, Refused
+from normlens.capture.compare import output_tolerance, relative_difference, tensors, tolerance
+from normlens.capture.implementation import beyond_reading, switched
+from normlens.capture.record import Attended, Ran
 from normlens.capture.tap import Tap
+from normlens.errors import NormlensError
+from normlens.models import as_found, one_at_a_time
 
-READABLE = ("eager", "sdpa", None)  # what the tap can see into; kernels outside torch are not among it
+PROVED, WATCHED = 1, 0  # seeds: a model whose output depends on them is random
+
+
+class CopyError(NormlensError):
+    """An input that a run would change and that cannot be copied."""
+
+
+class StandInError(NormlensError):
+    """Eager attention in place of the user's own gave another output."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Untapped:
+    """What a model returned when nobody watched, and what it changed about itself."""
+
+    output: Any
+    changed: tuple[str, ...]
 
 
 def run(
@@ -24,15 +45,94 @@ def run(
     on_block: Callable[[Attended], None],
     *,
     where: Callable[[], str] | None = None,
-) -> tuple[Any, list[Refused]]:
+    stand_in: str | None = None,
+    chains: Mapping[str, int] | None = None,
+) -> Ran:
     """One forward pass of `model`; each attention block goes to `on_block` as soon as it is complete.
 
-    Returns the model's own output, and the attention that was seen but could not be completed.
+    With a `stand_in`, a user's own attention implementation is replaced by it, and the output must be that of the model
+    as configured. `chains`: output matrices that further matrices follow, as an earlier pass has shown.
     """
-    tap = Tap(parameter_names(model), on_block, where=where)
-    with torch.no_grad(), visible_attention(model), torch.compiler.set_stance("force_eager"), tap:
-        output = model(**inputs)
-    return output, tap.refused()
+    users, opaque = beyond_reading(model)
+    own = users if stand_in is not None else ()
+    if not users and not opaque:
+        with as_found(model):
+            return run_as_set(model, inputs, on_block, where=where, chains=chains)
+    with one_at_a_time(True):
+        written: list[tuple[str, Tensor]] = []
+        if not own:
+            with as_found(model), switched(model, opaque):
+                return run_as_set(model, inputs, on_block, where=where, chains=chains)
+        with outputs_of_matrices(model) as configured:
+            expected = run_untapped(model, inputs, seed=None).output
+
+        def noted(attended: Attended) -> None:
+            written.append((attended.out.split(" @ ")[0], attended.output))
+            on_block(attended)
+
+        with as_found(model), switched(model, (*opaque, *own)):
+            ran = run_as_set(model, inputs, noted, where=where, chains=chains)
+    _agree(tensors(ran.output), tensors(expected), own, output_tolerance(tensors(expected)))
+    for out, output in written:
+        theirs = configured.get(out.removesuffix(".weight"), [])
+        if theirs and theirs[0].numel() == output.numel():
+            _agree([output.flatten(0, -2)], [theirs.pop(0).flatten(0, -2)], own, 10 * tolerance(output.dtype))
+    return ran
+
+
+@contextmanager
+def outputs_of_matrices(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
+    """What every linear module returns meanwhile, by its path: residual and norm would hide a small difference."""
+    returned: dict[str, list[Tensor]] = {}
+
+    def note(name: str, output: Any) -> None:
+        if isinstance(output, Tensor):
+            returned.setdefault(name, []).append(output.detach())
+
+    handles = [
+        module.register_forward_hook(lambda _, __, output, name=name: note(name, output))
+        for name, module in model.named_modules()
+        if hasattr(module, "weight") and not list(module.children())
+    ]
+    try:
+        yield returned
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def run_as_set(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    on_block: Callable[[Attended], None],
+    *,
+    where: Callable[[], str] | None = None,
+    chains: Mapping[str, int] | None = None,
+) -> Ran:
+    """The pass itself, on whatever attention the model is set to at the moment; nothing is put back."""
+    tap = Tap(parameter_names(model), on_block, where=where, chains=chains)
+    with torch.inference_mode(False), torch.no_grad(), torch.compiler.set_stance("force_eager"):
+        given = tap.positions.begin(fresh(inputs))
+        with tap:
+            output = model(**given)
+    unmark((*model.buffers(), *tensors(output)))
+    return Ran(output, tap.refused(), tap.ran, tap.followed(), tap.read_on(), tuple(tap.seen))
+
+
+def unmark(kept: Iterable[Tensor]) -> None:
+    """Take what the tap wrote on tensors off those that outlive the pass."""
+    for tensor in kept:
+        for mark in ("_normlens", "_normlens_track"):
+            if hasattr(tensor, mark):
+                delattr(tensor, mark)
+
+
+def run_untapped(model: nn.Module, inputs: Mapping[str, Any], *, seed: int | None = PROVED) -> Untapped:
+    """The model exactly as it is configured; without a seed, with the random numbers that come next."""
+    configured = switched(model, ()) if any(beyond_reading(model)) else nullcontext()
+    with configured, torch.no_grad(), seeded(seed), as_found(model) as changes:
+        output = model(**fresh(inputs))
+    return Untapped(output, changes.names)
 
 
 def parameter_names(model: nn.Module) -> dict[int, str]:
@@ -41,18 +141,60 @@ def parameter_names(model: nn.Module) -> dict[int, str]:
 
 
 @contextmanager
-def visible_attention(model: nn.Module) -> Iterator[None]:
-    """For the time of one pass, a model on a kernel outside torch (flash, flex) runs its eager attention."""
-    configs = {id(c): c for m in model.modules() if (c := getattr(m, "config", None)) is not None}
-    before = {
-        key: implementation
-        for key, config in configs.items()
-        if (implementation := getattr(config, "_attn_implementation", None)) not in READABLE
-    }
+def seeded(seed: int | None) -> Iterator[None]:
+    """Random numbers from this seed, and none taken from the caller."""
+    python, numbers = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng():
+        if seed is not None:
+            torch.manual_seed(seed)
+            random.seed(seed)
+            np.random.seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numbers)
+
+
+def fresh(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies of what the caller gave: a cache would grow, and tensors may be written to."""
+    memo: dict[int, Any] = {}
+    _copy_tensors(list(inputs.values()), memo, set())
+    return {name: _copied(value, memo) for name, value in inputs.items()}
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
     try:
-        for key in before:
-            configs[key]._attn_implementation = "eager"
-        yield
-    finally:
-        for key, implementation in before.items():
-            configs[key]._attn_implementation = implementation
+        return deepcopy(value, memo)
+    except (TypeError, RuntimeError) as error:  # a handle on something outside Python
+        if hasattr(value, "update") or hasattr(value, "get_seq_length"):
+            raise CopyError(
+                f"The {type(value).__name__} given as an input cannot be copied, and a run would change it: {error}.\n"
+                "  Do: give a cache that copy.deepcopy takes."
+            ) from error
+        return value
+
+
+def _copy_tensors(value: Any, memo: dict[int, Any], seen: set[int]) -> None:
+    """Tensors of a graph of gradients cannot be copied deeply, so all are copied here first."""
+    if isinstance(value, Tensor):
+        memo[id(value)] = value.detach().clone()
+    elif id(value) not in seen and not isinstance(value, (str, bytes, int, float, type(None), type)):
+        seen.add(id(value))
+        parts = list(value.values()) if isinstance(value, Mapping) else []
+        parts += list(value) if isinstance(value, (list, tuple, set)) else []
+        parts += list(vars(value).values()) if hasattr(value, "__dict__") else []
+        for part in parts:
+            _copy_tensors(part, memo, seen)
+
+
+def _agree(stood_in: list[Tensor], expected: list[Tensor], own: tuple[str, ...], allowed: float) -> None:
+    difference = relative_difference(stood_in, expected)
+    if not difference <= allowed:
+        raise StandInError(
+            f"Eager attention stands in for '{own[0]}', which cannot be read, but its output differs by "
+            f"{difference:.1e} (allowed {allowed:.0e}).\n"
+            f"  Usual cause: '{own[0]}' masks or scales otherwise than eager attention on inputs like this one.\n"
+            "  Do: write it with torch.softmax or scaled_dot_product_attention, so that it can be read; or\n"
+            "  model.set_attn_implementation('eager')"
+        )

@@ -1,16 +1,15 @@
 """Watch one forward pass and hand over every attention block in it, complete, as soon as it is over.
 
-Room: following numbers through torch. No norms, no tokens, no knowledge of any model family.
-
 The tap is a torch function mode, so it lives in one thread, between `with` and its end, and touches nothing of the
 model: no hooks, no configuration, no attention implementation. It remembers which tensors descend from a softmax, sees
 them multiply the values (written out, or inside torch's own fused attention), follows that product with serial numbers
-until a matrix takes it, and that matrix is W_O.
+until a matrix takes it, and that matrix is W_O. `Positions` follows whose row and whose column everything is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -19,14 +18,19 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from normlens.capture.fused import attention_weights, multi_head
+from normlens.capture.chains import Pending, Reader, composed
+from normlens.capture.fused import SCALED, attention_weights, multi_head
 from normlens.capture.layout import Layout, LayoutError, serial_numbers
 from normlens.capture.operations import PRODUCTS, Product, Projection, as_product, as_projection
-from normlens.capture.pieces import Piece, assemble, layouts_of
-from normlens.capture.record import Attended, Refused
+from normlens.capture.pieces import Owners, Piece, assemble, layouts_of
+from normlens.capture.positions import VIRTUAL, Positions, Track
+from normlens.capture.record import Attended, Axis, Refused, Seen
+from normlens.capture.steps import follow
 from normlens.capture.trail import Trail
 from normlens.capture.vocabulary import JOINS, LOOKS, MOVES, POINTWISE, SAME
 
+COMPUTED = "(computed)"  # an output matrix that the model computes from its parameters
+SUMS = ("add", "radd", "iadd", "sub", "rsub", "isub")
 MATRICES = PRODUCTS | {"linear", "addmm", "conv1d", "conv2d"}
 
 
@@ -38,9 +42,10 @@ class Softmax:
     where: str
     is_router: bool  # its input came straight from a matrix: a choice among experts or classes, not among tokens
     used: bool = False
+    read: bool = False  # something is computed with it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Mark:
     """What the tap knows about one tensor. It lives and dies with the tensor."""
 
@@ -48,6 +53,8 @@ class Mark:
     softmax: Softmax | None = None  # descends from this softmax, cell by cell
     pieces: tuple[Piece, ...] = ()  # consists of these products ...
     trail: Trail | None = None  # ... and came this way
+    pending: Pending | None = None  # left an output matrix that another matrix follows
+    reader: Reader | None = None  # left an output matrix; who reads it is asked for
 
 
 class Tap(TorchFunctionMode):
@@ -59,13 +66,20 @@ class Tap(TorchFunctionMode):
         on_block: Callable[[Attended], None],
         *,
         where: Callable[[], str] | None = None,
+        chains: Mapping[str, int] | None = None,
     ) -> None:
-        """`names`: parameter names by address. `where`: the module now running; asked for, the tap explains losses."""
+        """`names`: parameter names by address. `where`: the module now running; asked for, the tap explains losses.
+        `chains`: how many further matrices follow an output matrix before anything else does."""
         super().__init__()
         self.names, self.on_block, self.where = names, on_block, where
+        self.chains = chains or {}
+        self.positions = Positions()
         self.softmaxes: list[Softmax] = []
         self.pieces: list[Piece] = []
+        self.seen: list[Seen] = []
+        self.readers: list[Reader] = []
         self.layouts: dict[Any, tuple[Layout, ...]] = {}
+        self.ran: Counter[str] = Counter()  # how often each matrix of the model was used
         self.count = 0  # serial numbers given out
         self.order = count()  # of softmaxes and products alike
 
@@ -76,70 +90,140 @@ class Tap(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name == "__get__":
             name = getattr(func.__self__, "__name__", "")
-        if name in MATRICES:
-            return self._matrix(name, func, args, kwargs)
-        if name == "softmax":
-            return self._softmax(func, args, kwargs)
+        if name in LOOKS:
+            return func(*args, **kwargs)
         if name == "scaled_dot_product_attention":
             return self._fused(args, kwargs)
         if name == "multi_head_attention_forward":
             return self._multi_head(func, args, kwargs)
         result = func(*args, **kwargs)
-        if name in MOVES or name in SAME or name in POINTWISE:
+        follow(self.positions, name, func, args, kwargs, result)
+        if name in MATRICES:
+            self._matrix(name, args, kwargs, result)
+        elif name == "softmax":
+            self._softmax(args, kwargs, result)
+        elif name in MOVES or name in SAME:
             self._carry(name, func, args, kwargs, result)
+        elif name in POINTWISE:
+            self._change(name, args, kwargs, result)
         elif name in JOINS:
             self._join(func, args, kwargs, result)
-        elif self.where is not None:
+        else:
             self._lose(name, args, result)
         return result
 
     def refused(self) -> list[Refused]:
         """Attention that was seen and not completed, and what became of it."""
         lost = [
-            Refused(p.order, p.where, p.fate or "its output never reaches an output matrix")
+            Refused(p.order, p.where, p.fate or "its output never reaches an output matrix", p.owners.tgt, p.owners.src)
             for p in self.pieces
-            if p.fate or not p.out
+            if p.fate or p.out is None
+        ]
+        cut_short = {reader.out for reader in self.readers if not reader.composable and reader.length()}
+        lost += [
+            Refused(p.order, p.where, "another matrix follows torch's multi-head attention", p.owners.tgt, p.owners.src)
+            for p in self.pieces
+            if p.out in cut_short
         ]
         idle = [
             Refused(s.order, s.where, "its softmax does not multiply the values in one product that can be read")
             for s in self.softmaxes
-            if not s.used and (not s.is_router or "att" in s.where.lower())
+            if s.read and not s.used and (not s.is_router or "att" in s.where.lower())
         ]
         return lost + idle
 
-    def _softmax(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = func(*args, **kwargs)
+    def followed(self) -> dict[str, int]:
+        """For each output matrix, how many further matrices follow it before anything else does."""
+        return {reader.out: length for reader in self.readers if reader.composable and (length := reader.length())}
+
+    def read_on(self) -> dict[str, int]:
+        """The same, whatever module the further matrices stand in."""
+        return {reader.out: length for reader in self.readers if (length := reader.length(anywhere=True))}
+
+    def _softmax(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         source = _mark(args[0] if args else kwargs.get("input"))
-        softmax = Softmax(next(self.order), self._here(), is_router=source.linear)
+        track = self.positions.track(result)
+        scores = track is not None and track.rows is not None and track.columns is not None
+        softmax = Softmax(next(self.order), self._here(), is_router=source.linear and not scores)
         self.softmaxes.append(softmax)
         _set(result, Mark(softmax=softmax))
-        return result
 
-    def _matrix(self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _matrix(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> None:
         operands = args[1:] if name == "einsum" else args
         operands = operands[0] if operands and isinstance(operands[0], (list, tuple)) else operands
-        result = func(*args, **kwargs)
         if name in PRODUCTS and len(operands) == 2:
             for at, operand in enumerate(operands):
-                mark = _mark(operand)
-                product = as_product(name, args, at) if mark.softmax else None
-                if mark.softmax and product is not None:
-                    mark.softmax.used = True
-                    self._begin(product, result)
-                    return result
-        for operand in operands:
-            if _mark(operand).pieces:
-                self._project(name, args, kwargs, _mark(operand), result)
-                return result
+                softmax = _mark(operand).softmax
+                if softmax is not None:
+                    softmax.read = True
+                product = as_product(name, args, at) if softmax else None
+                if softmax and product is not None:
+                    owners = self._owners(operand, operands[1 - at], product)
+                    if (softmax.is_router and owners.keys is None) or not owners.among_tokens:
+                        softmax.is_router = True
+                        continue
+                    softmax.used = True
+                    self._begin(product, result, owners)
+                    return
+        self._count(name, operands, kwargs)
+        for operand in (*operands, *kwargs.values()):
+            mark = _mark(operand)
+            if mark.pending is not None:
+                self._compose(name, args, kwargs, mark, result)
+                return
+            if mark.pieces:
+                self._project(name, args, kwargs, mark, result)
+                return
+            if mark.reader is not None:
+                fixed = self._is_fixed(operand, (*operands, *kwargs.values()))
+                mine = Mark(linear=True, reader=mark.reader.matrix(self._here(), fixed))
+                _set(result, mine)
+                return
         if name not in PRODUCTS or any(isinstance(operand, torch.nn.Parameter) for operand in operands):
             _set(result, Mark(linear=True))
-        return result
 
-    def _begin(self, product: Product, context: Tensor) -> None:
+    def _is_fixed(self, operand: Tensor, factors: tuple[Any, ...]) -> bool:
+        """Whether the other factors of a product come from no input: parameters, buffers, what is computed of them."""
+        others = [factor for factor in factors if isinstance(factor, Tensor) and factor is not operand]
+        return all((track := self.positions.track(other)) is None or not track.origins for other in others)
+
+    def _count(self, name: str, operands: Any, kwargs: dict[str, Any]) -> None:
+        at = 2 if name == "addmm" else 1
+        matrix = operands[at] if len(operands) > at else kwargs.get("weight")
+        if isinstance(matrix, torch.nn.Parameter):
+            self.ran[self.names.get(matrix.data_ptr(), "")] += 1
+
+    def _owners(self, weights: Tensor, values: Tensor, product: Product) -> Owners:
+        """Whose positions the queries and the keys of a product are, as far as they can be followed."""
+        asked, answered = self.positions.track(weights), self.positions.track(values)
+        fields = () if asked is None else (asked.rows, asked.columns)
+        fields = [f for f in fields if f is not None and f.codes.shape[product.weight_axes[1]] == 1]
+        queries = next((f for f in fields if f.codes.shape[product.weight_axes[0]] > 1), None)
+        if queries is None and fields and weights.shape[product.weight_axes[0]] == 1:
+            queries = fields[0]
+        keys = None if answered is None else answered.rows
+        of_one = keys is not None and keys.codes.shape[product.value_axes[0]] == 1 < values.shape[product.value_axes[0]]
+        if keys is not None and (of_one or keys.codes.shape[product.value_axes[1]] > 1):
+            keys = None
+        nowhere: frozenset[str] = frozenset()
+        side = nowhere if asked is None else asked.sides[product.query_side] if asked.sides else asked.origins
+        owners = self._owned(queries, keys, side, nowhere if answered is None else answered.origins)
+        of_weights = isinstance(values, torch.nn.Parameter) or (
+            answered is not None and answered.rows is not None and answered.rows.rank == 2 and not answered.origins
+        )
+        aside = of_one or (of_weights and owners.tgt != (VIRTUAL,))
+        return replace(owners, among_tokens=False) if aside else owners
+
+    def _owned(self, queries: Any, keys: Any, tgt: frozenset[str], src: frozenset[str]) -> Owners:
+        return Owners(queries, keys, self.positions.names(queries, tgt), self.positions.names(keys, src))
+
+    def _begin(self, product: Product, context: Tensor, owners: Owners) -> None:
         lead, tgt, head_dim = *product.weights.shape[:2], product.values.shape[2]
-        piece = Piece(next(self.order), self._here(), self.count, lead * tgt * head_dim, product)
+        seen = Seen(next(self.order), owners.tgt, owners.src)
+        piece = Piece(seen.order, self._here(), self.count, lead * tgt * head_dim, product, seen, owners)
         self.count += piece.size
         self.pieces.append(piece)
+        self.seen.append(seen)
         arrange, device = product.arrange, context.device
 
         def numbered(start: int) -> Tensor:
@@ -151,20 +235,66 @@ class Tap(TorchFunctionMode):
         projection = as_projection(name, args, kwargs)
         if projection is None or mark.trail is None:
             return self._fail(mark, f"its output enters '{name}', which is not a plain matrix")
-        out = self.names.get(projection.matrix.data_ptr(), "")
-        taken = [piece for piece in mark.pieces if piece.out]
+        out = self._name(projection.matrix)
+        taken = [piece for piece in mark.pieces if piece.out is not None]
         if taken:
             return self._fail(mark, f"its output is read by two matrices, '{taken[0].out}' and '{out}'")
         if any(piece.product is None for piece in mark.pieces):
             return None
         try:
             layouts = self._layouts(mark.pieces, mark.trail, projection)
-            block = assemble(mark.pieces, layouts, projection, result, out=out)
         except LayoutError as error:
             return self._fail(mark, f"before the output matrix '{out}' {error}")
+        pending = Pending(mark.pieces, layouts, projection, out, self.chains.get(out, 0))
         for piece in mark.pieces:
-            piece.out, piece.product = out or "(unnamed)", None
-        return self.on_block(block)
+            piece.out = out
+        if pending.left:
+            return self._follow_rows(pending, result)
+        reader = Reader(out, mark.pieces[0].where, self._here())
+        self.readers.append(reader)
+        _set(result, Mark(linear=True, reader=reader))
+        return self._complete(pending, result)
+
+    def _name(self, matrix: Tensor) -> str:
+        """The name of a matrix of the model; "" for one that was made from the inputs."""
+        track = self.positions.track(matrix)
+        return self.names.get(matrix.data_ptr(), "") or ("" if track is not None and track.origins else COMPUTED)
+
+    def _follow_rows(self, pending: Pending, result: Tensor) -> None:
+        """The rows that an output matrix wrote, numbered cell by cell until the next matrix reads them."""
+        shape, device = tuple(result.shape), result.device
+        trail = Trail(("rows", shape), lambda _: torch.arange(result.numel(), device=device).view(shape))
+        _set(result, Mark(pending=pending, trail=trail))
+
+    def _compose(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], mark: Mark, result: Tensor) -> None:
+        """One more of the matrices that follow an output matrix: with it they are one matrix."""
+        projection, pending = as_projection(name, args, kwargs), mark.pending
+        assert pending is not None
+        if projection is None or mark.trail is None:
+            return self._fail(Mark(pieces=pending.pieces), f"its output enters '{name}', which is not a plain matrix")
+        rows = projection.rows(mark.trail.replay(0))
+        if not torch.equal(rows.flatten(), torch.arange(rows.numel(), device=rows.device)):
+            return self._fail(Mark(pieces=pending.pieces), "its output is moved between two matrices")
+        longer = composed(pending, projection, self._name(projection.matrix))
+        if longer.left:
+            return self._follow_rows(longer, result)
+        _set(result, Mark(linear=True))
+        return self._complete(longer, result)
+
+    def _complete(self, pending: Pending, result: Tensor) -> None:
+        pieces = pending.pieces
+        try:
+            block = assemble(pieces, pending.layouts, pending.projection, result, self.positions, out=pending.out)
+        except LayoutError as error:
+            return self._fail(Mark(pieces=pieces), f"before the output matrix '{pending.out}' {error}")
+        for piece in pieces:
+            piece.product, piece.seen.block = None, pieces[0].order
+        return self._hand_over(replace(block, seen=self.seen))
+
+    def _hand_over(self, block: Attended) -> None:
+        """Whatever precision the caller's autocast gives the model, the algebra is done in that of its numbers."""
+        with torch.autocast(block.output.device.type, enabled=False):
+            self.on_block(block)
 
     def _layouts(self, pieces: tuple[Piece, ...], trail: Trail, projection: Projection) -> tuple[Layout, ...]:
         """Layers are alike, so one layer's serial numbers serve all that went the same way."""
@@ -178,44 +308,96 @@ class Tap(TorchFunctionMode):
         return known
 
     def _fused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-        weights, values = attention_weights(*args, **kwargs)
+        call = dict(zip(SCALED, args, strict=False)) | kwargs
+        weights, values = attention_weights(**call)
         context = torch.matmul(weights, values)
         product = as_product("matmul", (weights, values), 0)
         assert product is not None
-        self._begin(product, context)
+        asked, answered = (self.positions.track(call[side]) for side in ("query", "value"))
+        queries, keys = (self.positions.along(call[side], weights.shape) for side in ("query", "value"))
+        nowhere: frozenset[str] = frozenset()
+        origins = (nowhere if track is None else track.origins for track in (asked, answered))
+        self._begin(product, context, self._owned(queries, keys, *origins))
+        everyone = [self.positions.track(call[side]) for side in ("query", "key", "value")]
+        self.positions.set(context, Track(queries, self.positions.union(everyone)))
         return context
 
     def _multi_head(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result, block = multi_head(func, args, kwargs)
-        piece = Piece(next(self.order), self._here(), 0, 0, None)
+        result, block, call = multi_head(func, args, kwargs)
+        tracks = [self.positions.track(call[side]) for side in ("query", "key", "value")]
+        output = result[0]
+        if tracks[0] is not None:
+            self.positions.set(output, Track(tracks[0].rows, self.positions.union(tracks)))
+        nowhere: frozenset[str] = frozenset()
+        queries, keys = (None if t is None else t.rows for t in (tracks[0], tracks[2]))
+        origins = (nowhere if t is None else t.origins for t in (tracks[0], tracks[2]))
+        owners = self._owned(queries, keys, *origins)
+        seen = Seen(next(self.order), owners.tgt, owners.src)
+        piece = Piece(seen.order, self._here(), 0, 0, None, seen, owners)
         self.pieces.append(piece)
+        self.seen.append(seen)
         if block is None:
             piece.fate = "torch's multi-head attention adds positions of its own"
             return result
-        piece.out = self.names.get(block.out_weight.data_ptr(), "(unnamed)")
-        self.on_block(replace(block, order=piece.order, where=piece.where, out=piece.out))
+        piece.out = self.names.get(block.out_weight.data_ptr(), "")
+        self.ran[piece.out] += 1
+        seen.block = piece.order
+        reader = Reader(piece.out, piece.where, piece.where, composable=False)
+        self.readers.append(reader)
+        _set(output, Mark(linear=True, reader=reader))
+        tgt, src = (
+            self._axis(names, size, self.positions.sequences(call[side], size))
+            for names, size, side in (
+                (owners.tgt, block.weights.shape[2], "query"),
+                (owners.src, block.weights.shape[3], "value"),
+            )
+        )
+        self._hand_over(
+            replace(block, order=piece.order, where=piece.where, out=piece.out, tgt=tgt, src=src, seen=self.seen)
+        )
         return result
 
+    def _axis(self, names: tuple[str, ...], size: int, codes: Tensor | None) -> Axis:
+        turned = codes is not None and self.positions.order(codes) is not None
+        reason = "stand in another order than the input" if turned else None
+        return Axis(names, size, codes, self.positions.streams, reason)
+
     def _carry(self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """A call that keeps or moves the numbers of its first operand."""
+        operand = args[0] if args else kwargs.get("input")
+        mark = _mark(operand)
+        if mark is NOTHING or operand is None:
+            return
+        if name in SAME or mark.trail is None:
+            _set(result, mark)
+        else:
+            _set(result, replace(mark, trail=mark.trail.moved(func, name, operand, args, kwargs)))
+
+    def _change(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """A call that computes cell by cell."""
         for operand in (*args, *kwargs.values()):
             mark = _mark(operand)
             if mark is NOTHING:
                 continue
-            if name in POINTWISE:
-                if mark.pieces:
-                    self._fail(mark, f"its output is changed by '{name}' before any output matrix: a gate or a sum")
-                elif isinstance(result, Tensor) and result.shape == operand.shape:
-                    _set(result, mark)
-            elif name in SAME or mark.trail is None:
-                _set(result, mark)
-            else:
-                _set(result, replace(mark, trail=mark.trail.moved(func, name, operand, args, kwargs)))
+            if mark.softmax is not None:
+                mark.softmax.read = True
+            if mark.reader is not None:
+                mark.reader.other(is_sum=name.strip("_") in SUMS)
+            if mark.pending is not None:
+                self._fail(Mark(pieces=mark.pending.pieces), f"its output is changed by '{name}' between two matrices")
+            elif mark.pieces:
+                self._fail(mark, f"its output is changed by '{name}' before any output matrix: a gate or a sum")
+            elif isinstance(result, Tensor) and result.shape == operand.shape:
+                _set(result, replace(mark, reader=None))
             return
 
     def _join(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> None:
         parts = args[0] if args else kwargs.get("tensors", ())
         marks = [_mark(part) for part in parts]
         pieces = tuple(dict.fromkeys(piece for mark in marks for piece in mark.pieces))
+        for mark in marks:
+            if mark.reader is not None:
+                mark.reader.other()
         if pieces:
             options = {key: value for key, value in kwargs.items() if key != "tensors"}
             shapes = [part.shape for part in parts]
@@ -237,8 +419,14 @@ class Tap(TorchFunctionMode):
         """A call that is none of the known ones: an attention output ends here; a router's choice goes on."""
         for operand in args:
             mark = _mark(operand)
-            if mark.pieces and name not in LOOKS:
-                self._fail(mark, f"its output passes through '{name}' in '{self._here()}' before any output matrix")
+            if mark.softmax is not None:
+                mark.softmax.read = True
+            if mark.reader is not None:
+                mark.reader.other()
+            pieces = mark.pieces or (mark.pending.pieces if mark.pending is not None else ())
+            if pieces and self.where is not None:
+                where = f"'{name}' in '{self._here()}'"
+                self._fail(Mark(pieces=pieces), f"its output passes through {where} before any output matrix")
         if args and _mark(args[0]).linear and not isinstance(result, (str, bytes)):
             _set(result, Mark(linear=True))
 

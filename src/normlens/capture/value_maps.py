@@ -35,11 +35,19 @@ class ValueMap:
     bias: Float[Tensor, "head head_dim"] | None  # b_V
 
 
-def value_maps(model: nn.Module, inputs: Mapping[str, Any], on_map: Callable[[Attended, ValueMap | str], None]) -> None:
-    """One forward pass; each attention block goes to `on_map` with its value map, or with the reason it has none."""
+def value_maps(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    on_map: Callable[[Attended, ValueMap | str], None],
+    **options: Any,
+) -> None:
+    """One forward pass; each attention block goes to `on_map` with its value map, or with the reason it has none.
+
+    `options` are those of `run`.
+    """
     watch = Watch(model)
     with watch:
-        run(model, inputs, lambda attended: on_map(attended, watch.value_map(attended)))
+        run(model, inputs, lambda attended: on_map(attended, watch.value_map(attended)), **options)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from normlens.lens.doctor import tiny_subject as tiny_subject
 from normlens.lens.files import open as open
 from normlens.lens.lens import Lens as Lens
 from normlens.lens.lens import PartlyExact as PartlyExact
-from normlens.lens.lens import ReconstructionError as ReconstructionError
 from normlens.lens.lens import load as load
+from normlens.lens.one_pass import ReconstructionError as ReconstructionError
 from normlens.lens.singular import singular_values as singular_values
 from normlens.lens.trace import Trace as Trace

@@ -118,6 +118,8 @@ class Layers:
         refused = next((w.reason for w in self.wires if w.layer == number and w.reason), None)
         if refused:
             raise NotKept(f"{self.kind} layer {number} was refused: {refused}.\n  See all: normlens doctor MODEL.")
+        if not self.depth:
+            raise IndexError(f"this model has no {self.kind} attention")
         if number < 0 or number >= self.depth:
             raise IndexError(f"{self.kind} attention has layers 0 to {self.depth - 1}, not {layer}")
         raise NotKept(f"{self.kind} layer {number} was not kept; this trace has {sorted(self.blocks)}.\n  Do: layers=.")

@@ -1,7 +1,4 @@
-"""What a model's proof says, block by block, without refusing anything.
-
-Room: the examination, named and written out.
-"""
+"""What a model's proof says, block by block, without refusing anything."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from normlens import tiny
-from normlens.capture import examine
+from normlens.capture import Own, Padding, examine
 from normlens.errors import NormlensError
-from normlens.lens.probe import probe_inputs
+from normlens.lens.probe import find_probe
 from normlens.lens.wiring import Wire, wire
 from normlens.models import Subject, configuration
 
@@ -23,12 +20,17 @@ class NoProbe(NormlensError):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Every attention block of a model with its proof, and whether watching changed the model's output."""
+    """Every attention block of a model with its proofs, and what holds for the model as a whole."""
 
     name: str
     wires: tuple[Wire, ...]
+    own: tuple[tuple[Own, str], ...]  # for each wire: do the model's own attentions agree, and if not, why
     difference: float  # ‖tapped − untapped‖ / ‖untapped‖ over the model's outputs
     reason: str | None  # why the model as a whole is refused
+    padding: Padding  # does a padded text give what it gives alone?
+    padding_reason: str
+    stand_in: str | None  # the attention read in place of the user's own
+    changed: tuple[str, ...]  # what the model changes about itself while it runs
 
     @property
     def exact(self) -> int:
@@ -37,37 +39,70 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        return self.reason is None and self.exact == len(self.wires) > 0
+        return self.reason is None and self.exact == len(self.wires) > 0 and self.padding != "differs"
 
     def __str__(self) -> str:
-        rows = [("block", "where", "rebuilt to", "verdict")]
+        rows = [("block", "where", "rebuilt to", "own attentions", "verdict")]
         rows += [
-            (f"{w.kind} L{w.layer}", w.attention or w.out, f"{w.error:.1e}" if w.out else "-", w.reason or "exact")
-            for w in self.wires
+            (
+                f"{w.kind} L{w.layer}",
+                w.attention or w.out,
+                f"{w.error:.1e}" if w.out else "-",
+                "agree" if own == "agrees" else own,
+                w.reason or "exact",
+            )
+            for w, (own, _) in zip(self.wires, self.own, strict=True)
         ]
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        widths = [max(len(row[column]) for row in rows) for column in range(4)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)).rstrip() for row in rows
         ]
-        watched = f"watched against unwatched run: outputs differ by {self.difference:.1e}"
         verdict = self.reason or f"{self.exact} of {len(self.wires)} blocks exact"
-        return "\n".join([f"{self.name}: {verdict}", watched, "", *lines])
+        return "\n".join([f"{self.name}: {verdict}", *self._whole(), "", *lines])
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"exact": self.exact, "healthy": self.healthy}
 
+    def _whole(self) -> list[str]:
+        """What holds for the model as a whole, one sentence a line."""
+        lines = [f"watched against unwatched run: outputs differ by {self.difference:.1e}"]
+        why = f" ({self.padding_reason})" if self.padding_reason else ""
+        lines.append(f"padded batch against its texts alone: {self.padding}{why}")
+        agree = sum(own == "agrees" for own, _ in self.own)
+        others = dict.fromkeys(reason for own, reason in self.own if own != "agrees" and reason)
+        lines.append(
+            f"own attentions: {agree} of {len(self.own)} blocks agree{''.join(f'; {other}' for other in others)}"
+        )
+        if self.stand_in is not None:
+            lines.append(f"{self.stand_in} attention stands in for the model's own, which cannot be read; both agree")
+        if self.changed:
+            more = f" and {len(self.changed) - 3} more" if len(self.changed) > 3 else ""
+            lines.append(f"changed by its own run, and put back: {', '.join(self.changed[:3])}{more}")
+        return lines
+
 
 def diagnose(subject: Subject, probe: Mapping[str, Any] | None = None) -> Diagnosis:
     """Examine a model on a made-up input, or on one of the caller's."""
-    inputs = probe if probe is not None else probe_inputs(subject)
-    if inputs is None:
+    found = None if probe is not None else find_probe(subject)
+    if probe is None and found is None:
         raise NoProbe(
             f"No made-up input was accepted by '{subject.name}'.\n"
             "  Usual cause: a model with inputs of its own.\n"
             "  Do: in Python, normlens.load(model, probe={...}) with inputs it takes."
         )
-    examination = examine(subject.model, inputs)
-    return Diagnosis(subject.name, wire(subject, examination), examination.difference, examination.reason)
+    inputs, untapped = (found.inputs, found.untapped) if found is not None else (probe or {}, None)
+    examination = examine(subject.model, inputs, untapped=untapped)
+    return Diagnosis(
+        subject.name,
+        wire(subject, examination, inputs),
+        tuple((block.own, block.own_reason) for block in examination.blocks),
+        examination.difference,
+        examination.reason,
+        examination.padding,
+        examination.padding_reason,
+        examination.stand_in,
+        examination.changed,
+    )
 
 
 def tiny_subject(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Subject:

@@ -56,6 +56,8 @@ def open(path: str | Path) -> Trace:
     """Read a trace that `save` wrote as .safetensors."""
     from normlens.lens.trace import Trace
 
+    if not Path(path).exists():
+        raise FileError(f"There is no file '{path}'.\n  Do: check the name.")
     try:
         with safe_open(path, framework="pt") as file:
             story = json.loads((file.metadata() or {}).get("normlens", "{}"))
@@ -74,8 +76,9 @@ def open(path: str | Path) -> Trace:
         for number, (block, names) in enumerate(story["blocks"])
     )
     sides, targets = (tuple(_side(side) for side in story[key]) for key in ("sides", "targets"))
+    others = {name: tuple(_side(side) for side in more) for name, more in story.get("others", {}).items()}
     signature = Signature(tuple((name, value) for name, value in story["signature"]))
-    return Trace(blocks, tuple(Wire(**wire) for wire in story["wires"]), sides, targets, signature)
+    return Trace(blocks, tuple(Wire(**wire) for wire in story["wires"]), sides, targets, signature, others)
 
 
 def _write_tensors(trace: Trace, path: Path) -> None:
@@ -90,6 +93,7 @@ def _write_tensors(trace: Trace, path: Path) -> None:
         "wires": [asdict(wire) for wire in trace.wires],
         "sides": [asdict(side) for side in trace.sides],
         "targets": [asdict(side) for side in trace.targets],
+        "others": {name: [asdict(side) for side in more] for name, more in trace.others.items()},
         "signature": trace.signature.facts,
     }
     save_file(tensors, path, metadata={"normlens": json.dumps(story, ensure_ascii=False, default=_letters)})

@@ -1,7 +1,4 @@
-"""The door: load a model, prove it, trace it.
-
-Room: where models, capture and algebra meet. The model stays the user's and is never changed.
-"""
+"""The door: load a model, prove it, trace it. The model stays the user's and is never changed."""
 
 from __future__ import annotations
 
@@ -16,13 +13,13 @@ import torch
 from torch import nn
 
 from normlens import models
-from normlens.capture import Attended, Examination, examine, run
-from normlens.capture.examine import tolerance
-from normlens.errors import NormlensError
-from normlens.lens.block import DEFAULT, FIELDS, Block
+from normlens.capture import Examination, Untapped, examine
+from normlens.lens.axes import Namer, finished, together
+from normlens.lens.block import DEFAULT, Block
 from normlens.lens.generation import generate
-from normlens.lens.measure import measure, pass_error, without_padding
-from normlens.lens.probe import probe_inputs
+from normlens.lens.one_pass import Pass, Unproved, check_fields
+from normlens.lens.one_pass import ReconstructionError as ReconstructionError
+from normlens.lens.probe import find_probe
 from normlens.lens.trace import Trace
 from normlens.lens.wiring import Kind, Wire, wire
 from normlens.models import Encoded, InputError, Subject
@@ -30,16 +27,6 @@ from normlens.signature import Signature
 from normlens.version import __version__
 
 Reduced = TypeVar("Reduced")
-SIDES: dict[Kind, tuple[str, str]] = {
-    "self": ("text", "text"),
-    "encoder": ("source", "source"),
-    "decoder": ("target", "target"),
-    "cross": ("target", "source"),
-}
-
-
-class ReconstructionError(NormlensError):
-    """The parts do not add up to the whole, so no number may be shown."""
 
 
 class PartlyExact(UserWarning):
@@ -72,9 +59,11 @@ def load(
         trust_remote_code=trust_remote_code,
     )
     lens = Lens(one)
-    inputs = dict(probe) if probe is not None else probe_inputs(one)
-    if inputs is not None:
-        lens.prove(inputs)
+    found = find_probe(one) if probe is None else None
+    if probe is not None:
+        lens.prove(dict(probe))
+    elif found is not None:
+        lens.prove(found.inputs, found.untapped)
     return lens
 
 
@@ -86,10 +75,13 @@ class Lens:
         self.wires: tuple[Wire, ...] = ()
         self.examination: Examination | None = None  # None: no probe could be made, so the first trace is the proof
 
-    def prove(self, inputs: Mapping[str, Any]) -> None:
-        """Check on these inputs that parts rebuild the whole and that watching changes nothing; refuse what fails."""
-        examination = examine(self.subject.model, inputs)
-        wires = wire(self.subject, examination)
+    def prove(self, inputs: Mapping[str, Any], untapped: Untapped | None = None) -> None:
+        """Check on these inputs that parts rebuild the whole and that watching changes nothing; refuse what fails.
+
+        What earlier inputs proved stays proved, unless these say otherwise.
+        """
+        examination = examine(self.subject.model, inputs, untapped=untapped)
+        wires = wire(self.subject, examination, inputs)
         refused = [w for w in wires if not w.exact]
         if examination.reason is not None or len(refused) == len(wires):
             raise ReconstructionError(self._refusal(examination, refused))
@@ -101,7 +93,10 @@ class Lens:
                 PartlyExact,
                 stacklevel=3,
             )
-        self.wires, self.examination = wires, examination
+        if self.examination is not None:
+            examination = self.examination.extended(examination)
+        known = {(w.kind, w.layer): w for w in (*self.wires, *wires)}
+        self.wires, self.examination = tuple(known.values()), examination
 
     def trace(
         self,
@@ -119,9 +114,10 @@ class Lens:
         Sequence-to-sequence models take `source=` and `target=`; without a target the model writes one first.
         """
         encoded = self._encode(data, source, target, truncate)
-        blocks: list[Block] = []
-        self._watch(encoded, blocks.append, layers, heads, fields)
-        return self._finish(encoded, blocks)
+        if self._padding_matters(encoded):
+            apart = models.separately(self.subject, encoded)
+            return together([self._traced(one, layers, heads, fields) for one in apart])
+        return self._traced(encoded, layers, heads, fields)
 
     def each_block(
         self,
@@ -137,11 +133,13 @@ class Lens:
     ) -> list[Reduced]:
         """`reduce(block)` for every block as soon as it exists; only what `reduce` returns is kept.
 
-        Long inputs cost the memory of one layer this way, not of all.
+        Long inputs cost the memory of one layer this way, not of all. An input that reaches parts of the model no proof
+        has seen is run again once they are proved.
         """
         results: list[Reduced] = []
         encoded = self._encode(data, source, target, truncate)
-        self._watch(encoded, lambda block: results.append(reduce(block)), layers, heads, fields)
+        self._check_padding(encoded)
+        self._watch(encoded, lambda block: results.append(reduce(block)), layers, heads, fields, again=results.clear)
         return results
 
     def observe(
@@ -159,9 +157,10 @@ class Lens:
         For long runs: what `on_block` does not keep is gone. With `hidden_states` the model is asked for them, and
         gives them if it can.
         """
+        self._check_padding(encoded)
         if hidden_states:
             encoded = replace(encoded, inputs=encoded.inputs | {"output_hidden_states": True})
-        return self._watch(encoded, on_block, layers, None, fields, kinds)
+        return self._watch(encoded, on_block, layers, None, fields, kinds)[0]
 
     def trace_generation(self, prompt: Any, *, max_new_tokens: int = 20, **options: Any) -> Trace:
         """Let the model write on, then trace prompt and continuation as one ordinary pass.
@@ -177,11 +176,13 @@ class Lens:
     @property
     def signature(self) -> Signature:
         """What makes this model's numbers reproducible."""
+        stand_in = self.examination.stand_in if self.examination is not None else None
         return Signature(
             (
                 ("model", f"{self.subject.name}@{self.subject.revision}"),
                 ("tokenizer", type(self.subject.tokenizer).__name__ if self.subject.tokenizer is not None else "none"),
                 ("dtype", str(next(self.subject.model.parameters()).dtype).removeprefix("torch.")),
+                *((("attention", f"{stand_in} in place of its own"),) if stand_in else ()),
                 ("normlens", __version__),
             )
         )
@@ -209,6 +210,42 @@ class Lens:
             target = generate(self.subject, given)
         return models.encode_both(self.subject, given, target, truncate=truncate)
 
+    def _traced(
+        self,
+        encoded: Encoded,
+        layers: int | Sequence[int] | None,
+        heads: int | Sequence[int] | None,
+        fields: Sequence[str],
+    ) -> Trace:
+        blocks: list[Block] = []
+        namer = self._watch(encoded, blocks.append, layers, heads, fields, again=blocks.clear)[1]
+        return finished(self, encoded, namer, blocks)
+
+    def _padding_matters(self, encoded: Encoded) -> bool:
+        """Whether texts of this batch would not give what each gives alone."""
+        masks = [mask for mask in (encoded.kept, encoded.targets_kept) if mask is not None]
+        if not masks:
+            return False
+        if len(encoded.sides) and any(bool((mask[:, 1:] & ~mask[:, :-1]).any()) for mask in masks):
+            return True  # padding before a token: where the model counts positions, they would move
+        if self.examination is None:
+            self.prove(encoded.inputs)
+        return not self.takes_padding
+
+    @property
+    def takes_padding(self) -> bool:
+        """Whether a text in a padded batch was shown to give what it gives alone."""
+        return self.examination is not None and self.examination.batches
+
+    def _check_padding(self, encoded: Encoded) -> None:
+        if self._padding_matters(encoded) and self.examination is not None:
+            why = self.examination.padding_reason or "a padded text was not compared with the same text alone"
+            raise InputError(
+                f"The texts of this batch differ in length, and padding is not safe with '{self.subject.name}':\n"
+                f"  {why}.\n"
+                "  Do: give texts of equal length, or one at a time; lens.trace() takes them apart by itself."
+            )
+
     def _watch(
         self,
         encoded: Encoded,
@@ -217,98 +254,35 @@ class Lens:
         heads: int | Sequence[int] | None,
         fields: Sequence[str],
         kinds: Collection[Kind] | None = None,
-    ) -> Any:
-        _check_fields(fields)
-        if self.subject.model.training:
+        *,
+        again: Callable[[], None] | None = None,
+    ) -> tuple[Any, Namer]:
+        """One pass, block by block; what the model returned, and the names of the axes."""
+        check_fields(fields)
+        moving = models.in_training(self.subject.model)
+        if moving:
             raise ReconstructionError(
-                f"'{self.subject.name}' is in training mode now, so dropout would make every number random.\n"
-                "  Do: model.eval(), then trace again."
+                f"'{self.subject.name}' is in training mode now{f' (in {moving[0]})' if moving[0] else ''}, so dropout "
+                "would make every number random.\n  Do: model.eval(), then trace again."
             )
         if self.examination is None:
             self.prove(encoded.inputs)
-        wanted = _numbers(layers, "layer", max((w.layer for w in self.wires), default=0) + 1)
-        by_use = {(w.out, w.use): w for w in self.wires}
-        uses: Counter[str] = Counter()
-
-        def receive(attended: Attended) -> None:
-            found = by_use.get((attended.out, uses[attended.out]))
-            uses[attended.out] += 1
-            if found is not None and not (found.exact and (wanted is None or found.layer in wanted)):
-                return
-            found = found or self._new_wire(attended)
-            if kinds is None or found.kind in kinds:
-                on_block(self._block(attended, found, heads, fields, encoded))
-
         try:
-            return run(self.subject.model, encoded.inputs, receive)[0]
-        except IndexError as error:
-            raise InputError(
-                f"The model ran out of a table: {error}.\n"
-                "  Usual causes: more tokens than positions, or a tokenizer that does not belong to the model.\n"
-                "  Do: shorten the text, or check that model and tokenizer come from the same place."
-            ) from error
+            return self._pass(encoded).run(on_block, layers, heads, fields, kinds)
+        except Unproved as new:
+            if again is None:
+                raise ReconstructionError(
+                    f"{new} ran in '{self.subject.name}', which the proof has not seen.\n"
+                    "  Usual cause: the model takes another way for such inputs than on the probe.\n"
+                    "  Do: lens.prove(inputs) with such inputs first."
+                ) from None
+        again()
+        self.prove(encoded.inputs)
+        return self._pass(encoded).run(on_block, layers, heads, fields, kinds)
 
-    def _block(
-        self,
-        attended: Attended,
-        wire: Wire,
-        heads: int | Sequence[int] | None,
-        fields: Sequence[str],
-        encoded: Encoded,
-    ) -> Block:
-        count = attended.weights.shape[1]
-        error, allowed = pass_error(attended), tolerance(attended.output.dtype)
-        if not error <= allowed:
-            raise ReconstructionError(
-                f"{wire.kind} layer {wire.layer} of '{self.subject.name}': parts rebuild the attention output only to "
-                f"{error:.1e} (allowed {allowed:.0e}).\n"
-                f"  weights {tuple(attended.weights.shape)}  values {tuple(attended.values.shape)}\n"
-                "  Usual causes: numbers beyond the range of the model's precision, or weights changed while it ran.\n"
-                "  Try: a higher precision (dtype=torch.float32); then `normlens doctor` to see which block fails."
-            )
-        chosen = _numbers(heads, "head", count)
-        kept = measure(attended, fields, chosen)
-        one_sided = wire.kind == "cross" and not self.subject.is_seq2seq
-        tgt, src = ("text", "other") if one_sided else SIDES[wire.kind]
-        masks = {"text": encoded.kept, "source": encoded.kept, "target": encoded.targets_kept, "other": None}
-        return Block(
-            kind=wire.kind,
-            layer=wire.layer,
-            name=wire.attention,
-            heads=tuple(range(count)) if chosen is None else tuple(chosen),
-            error=error,
-            tgt=tgt,
-            src=src,
-            kept=without_padding(kept, masks[tgt], masks[src]),
-        )
-
-    def _new_wire(self, attended: Attended) -> Wire:
-        """A block the probe did not reach, such as a vision tower behind a text probe: proved by this pass itself."""
-        tgt, src = attended.weights.shape[2:]
-        kind: Kind = "self" if tgt == src else "cross"
-        layer = max((w.layer for w in self.wires if w.kind == kind), default=-1) + 1
-        new = Wire(kind, layer, attended.out.removesuffix(".weight"), attended.out, 0, float("nan"), None)
-        self.wires = (*self.wires, new)
-        return new
-
-    def _finish(self, encoded: Encoded, blocks: list[Block]) -> Trace:
-        sides, targets = (
-            tuple(self._counted(side, index, encoded, blocks) for index, side in enumerate(group))
-            for group in (encoded.sides, encoded.targets)
-        )
-        return Trace(tuple(blocks), self.wires, sides, targets, self.signature)
-
-    def _counted(self, side: models.Side, index: int, encoded: Encoded, blocks: list[Block]) -> models.Side:
-        """A side without text gets its number of positions from the blocks that look at it, and its picture if any."""
-        if side.tokens:
-            return side
-        shapes = [t.shape for b in blocks if b.src == side.name for n, t in b.kept.items() if n == "weights"]
-        if not shapes:
-            return side
-        batch, _, _, count = shapes[0]
-        whole = batch == len(encoded.sides)  # else the batch is one of windows
-        seen = models.patches(self.subject, encoded.inputs, index, side.name, count) if whole else None
-        return seen or models.positions(side.name, count)
+    def _pass(self, encoded: Encoded) -> Pass:
+        assert self.examination is not None
+        return Pass(self.subject, self.wires, self.examination, encoded)
 
     def _refusal(self, examination: Examination, refused: list[Wire]) -> str:
         why = examination.reason or refused[0].reason
@@ -317,19 +291,3 @@ class Lens:
             f"'{self.subject.name}' cannot be decomposed exactly: {why}.{listed}\n"
             "  See every block: normlens doctor MODEL"
         )
-
-
-def _numbers(chosen: int | Sequence[int] | None, what: str, count: int) -> list[int] | None:
-    if chosen is None:
-        return None
-    numbers = [chosen] if isinstance(chosen, int) else list(chosen)
-    wrong = [n for n in numbers if not -count <= n < count]
-    if wrong or not numbers:
-        raise InputError(f"There is no {what} {wrong[0] if wrong else 'given'}: {what}s are 0 to {count - 1}.")
-    return [n % count for n in numbers]
-
-
-def _check_fields(fields: Sequence[str]) -> None:
-    wrong = [f for f in fields if f not in FIELDS]
-    if wrong or isinstance(fields, str):
-        raise InputError(f"fields= takes a tuple of {', '.join(FIELDS)}; got {fields!r}.")

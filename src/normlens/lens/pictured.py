@@ -30,7 +30,7 @@ class NothingToShow(NormlensError):
 def figure(trace: Trace, index: int, maps: Mapping[str, Sequence[Any]] | None, look: Mapping[str, Any]) -> views.Figure:
     """Sequence `index` of a trace as a figure, looked at as asked."""
     one = trace[index]
-    sides = {side.name: side for side in (*one.sides, *one.targets)}
+    sides = {side.name: side for side in (*one.sides, *one.targets, *(s for more in one.others.values() for s in more))}
     blocks = [block for block in one.blocks if _drawable(block, sides)]
     if not blocks:
         raise NothingToShow(
@@ -39,6 +39,8 @@ def figure(trace: Trace, index: int, maps: Mapping[str, Sequence[Any]] | None, l
             "  windows or pooled positions, which no token stands for.\n"
             "  Do: trace again with the default fields; the numbers are in trace.blocks."
         )
+    shown = {block.tgt for block in blocks} | {block.src for block in blocks}
+    sides = {name: side for name, side in sides.items() if name in shown}
     names = list(sides)
     panels = tuple(_panel(block, names.index(block.tgt), names.index(block.src)) for block in blocks)
     made = views.Figure(_title(one), str(trace.signature), tuple(_side(side) for side in sides.values()), panels)

@@ -63,7 +63,8 @@ def singular_values(lens: Lens, *, probe: Mapping[str, Any] | None = None) -> Si
         values[block] = _of_block(found, attended.out_weight)
         del reasons[block]
 
-    value_maps(lens.subject.model, inputs, receive)
+    options = {} if lens.examination is None else lens.examination.options
+    value_maps(lens.subject.model, inputs, receive, **options)
     return SingularValues(values, reasons)
 
 

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normlens.errors import NormlensError
+from normlens.models import Side
 
 if TYPE_CHECKING:
     from normlens.lens.trace import Trace
+
+
+class TableError(NormlensError, ValueError):
+    """A table that does not exist."""
 
 
 class TablesMissing(NormlensError, ImportError):
@@ -23,21 +28,27 @@ def dataframe(trace: Trace, *, per: str) -> Any:
     """One row per (sequence, block, head, query, key), or without heads for `per="layer"`."""
     pandas = import_pandas()
     parts = []
+    if per not in ("head", "layer"):
+        raise TableError(f"per= takes 'head' or 'layer'; got {per!r}.")
     for number, one in enumerate(trace):
-        sides = {side.name: side.tokens for side in (*one.sides, *one.targets)}
-        for block in one.blocks:
+        for block, whole in zip(one.blocks, trace.blocks, strict=True):
+            apart = (block is whole and len(trace) > 1) or len(next(iter(block.kept.values()), ())) > 1
+            if apart and number:
+                continue  # a batch of its own, such as three images beside two texts: written once
             columns = _per_head(block) if per == "head" else _per_layer(block)
             if not columns:
                 continue
             shape = next(iter(columns.values())).shape
             index = np.indices(shape).reshape(len(shape), -1)
             tgt, src = index[-2], index[-1]
-            frame: dict[str, Any] = {"sequence": number, "kind": block.kind, "layer": block.layer}
+            sequence = index[0] if apart else number
+            frame: dict[str, Any] = {"sequence": sequence, "kind": block.kind, "layer": block.layer}
             if per == "head":
                 frame["head"] = np.asarray(block.heads)[index[1]]
             frame |= {"tgt": tgt, "src": src}
-            frame |= {"tgt_token": _tokens(sides.get(block.tgt, ()), tgt, shape[-2])}
-            frame |= {"src_token": _tokens(sides.get(block.src, ()), src, shape[-1])}
+            frame |= {"tgt_side": block.tgt, "src_side": block.src}
+            frame |= {"tgt_token": _tokens(one.side(block.tgt), tgt, shape[-2])}
+            frame |= {"src_token": _tokens(one.side(block.src), src, shape[-1])}
             parts.append(pandas.DataFrame(frame | {name: values.reshape(-1) for name, values in columns.items()}))
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
 
@@ -75,6 +86,7 @@ def _per_layer(block: Any) -> dict[str, np.ndarray]:
     return columns
 
 
-def _tokens(tokens: tuple[str, ...], index: np.ndarray, size: int) -> np.ndarray:
+def _tokens(side: Side | None, index: np.ndarray, size: int) -> np.ndarray:
+    tokens = () if side is None else side.tokens
     names = np.asarray(tokens if len(tokens) == size else [str(i) for i in range(size)], dtype=object)
     return names[index]

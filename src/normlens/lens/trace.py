@@ -6,20 +6,20 @@ Room: results. No model; a saved trace is as good as a fresh one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from normlens import views
 from normlens.lens import files, pictured, table
-from normlens.lens.block import Block, Layers
+from normlens.lens.block import Block, Layers, NotKept
 from normlens.lens.pictured import NothingToShow
 from normlens.lens.wiring import Wire
 from normlens.models import Side
 from normlens.signature import Signature
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Trace:
     """The attention of one batch. A batch of one is the usual case; `trace[i]` cuts out sequence i."""
 
@@ -28,6 +28,7 @@ class Trace:
     sides: tuple[Side, ...]  # one per sequence: the text, or the source
     targets: tuple[Side, ...]  # one per sequence: the decoder's side; empty for models with one side
     signature: Signature
+    others: Mapping[str, tuple[Side, ...]] = field(default_factory=dict)  # further sides of blocks, one per sequence
 
     @property
     def self_attention(self) -> Layers:
@@ -46,6 +47,15 @@ class Trace:
     def cross_attention(self) -> Layers:
         """Layers in which the decoder (tgt) looks at the encoder (src)."""
         return self._layers("cross")
+
+    def layers(self, kind: str) -> Layers:
+        """Layers of any kind, or those over one side: "self", "cross", "image", "text" ..."""
+        kinds = list(dict.fromkeys(block.kind for block in self.blocks))
+        if kind not in kinds:
+            kind = next((block.kind for block in self.blocks if block.tgt == block.src == kind), kind)
+        if kind not in kinds:
+            raise NotKept(f"No blocks of kind {kind!r}: this trace has {', '.join(kinds) or 'none'}.")
+        return self._layers(kind)
 
     @property
     def tokens(self) -> list[tuple[str, ...]]:
@@ -83,14 +93,31 @@ class Trace:
         if not -len(self) <= index < len(self):
             raise IndexError(f"this trace has sequences 0 to {len(self) - 1}, not {index}")
         index %= len(self)
-        here = {side.name: len(side.tokens) for side in (self.sides[index], *self.targets[index : index + 1])}
+        others = {name: sides[index : index + 1] for name, sides in self.others.items()}
+        own = (self.sides[index], *self.targets[index : index + 1], *(side for one in others.values() for side in one))
+        here = {side.name: len(side.tokens) for side in own}
         blocks = tuple(
             block.sequence(index, here.get(block.tgt, _ALL), here.get(block.src, _ALL))
             if all(len(tensor) == len(self) for tensor in block.kept.values())
             else block
             for block in self.blocks
         )
-        return replace(self, blocks=blocks, sides=(self.sides[index],), targets=self.targets[index : index + 1])
+        return replace(
+            self,
+            blocks=blocks,
+            sides=(self.sides[index],),
+            targets=self.targets[index : index + 1],
+            others=others,
+        )
+
+    def side(self, name: str, index: int = 0) -> Side | None:
+        """The tokens on the axis of that name, for one sequence."""
+        own = (
+            *self.sides[index : index + 1],
+            *self.targets[index : index + 1],
+            *self.others.get(name, ())[index : index + 1],
+        )
+        return next((side for side in own if side.name == name), None)
 
     def __iter__(self) -> Iterator[Trace]:
         return iter(self[index] for index in range(len(self)))

@@ -12,14 +12,16 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool
-from torch import Tensor
+from torch import Tensor, nn
 
 from normlens.errors import NormlensError
+from normlens.models.alone import alone
 from normlens.models.load import Subject
+from normlens.models.longest import longest as positions_of
+from normlens.models.mask import real_positions
 from normlens.models.sides import Side, positions, text_side
 
 Text = str | tuple[str, str]
-POSITIONS = {"position", "positions", "wpe"}  # how tables of absolute positions are called
 
 
 class InputError(NormlensError):
@@ -83,11 +85,22 @@ def encode_forced(subject: Subject, sources: Sequence[Sequence[int]], targets: S
 
 def ready(subject: Subject, inputs: Mapping[str, Any]) -> Encoded:
     """Inputs that the caller made: taken as they are."""
-    tensors = {k: v.to(subject.device) if isinstance(v, Tensor) else v for k, v in inputs.items()}
+    tensors = {k: _tensor(k, v) for k, v in inputs.items()}
+    tensors = {k: v.to(subject.device) if isinstance(v, Tensor) else v for k, v in tensors.items()}
     if not tensors:
         raise InputError("The inputs are empty.\n  Do: give what the model's forward takes, e.g. {'input_ids': ...}.")
     decoder = {k: v for k, v in tensors.items() if k in ("decoder_input_ids", "decoder_attention_mask")}
     return _finished(subject, {k: v for k, v in tensors.items() if k not in decoder}, decoder)
+
+
+def _tensor(name: str, value: Any) -> Any:
+    """Ids and masks as tensors, also when they come as lists or numpy arrays."""
+    if name.endswith(("_ids", "_mask")) and not isinstance(value, Tensor) and value is not None:
+        try:
+            return torch.as_tensor(value)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"'{name}' is no table of whole numbers: {error}.\n  Do: check the ids.") from error
+    return value
 
 
 def tokenized(
@@ -115,24 +128,37 @@ def tokenized(
         options |= {"padding": True, "padding_side": "right"}
     batch = dict(tokenizer(**words, **options, return_tensors="pt"))
     batch.setdefault("attention_mask", torch.ones_like(batch["input_ids"]))
-    return {k: v.to(subject.device) for k, v in batch.items() if k in _accepted(subject)}
+    wanted = set(inspect.signature(subject.model.forward).parameters) | {"attention_mask"}
+    return {k: v.to(subject.device) for k, v in batch.items() if k in wanted}
 
 
 def longest(subject: Subject) -> int | None:
     """The number of positions the model has a vector for; None when positions are relative or rotary."""
-    limits = [
-        module.num_embeddings
-        - getattr(module, "offset", 0)
-        - (0 if module.padding_idx is None else module.padding_idx + 1)
-        for name, module in subject.model.named_modules()
-        if isinstance(module, torch.nn.Embedding) and POSITIONS & set(name.rpartition(".")[2].lower().split("_"))
-    ]
-    return min(limits, default=None)
+    return positions_of(subject.model, vocabulary(subject))
 
 
-def vocabulary(subject: Subject) -> int | None:
-    """The number of token ids the model knows; None when its configuration does not say."""
-    config = getattr(subject.config, "get_text_config", lambda: subject.config)()
+def separately(subject: Subject, encoded: Encoded) -> tuple[Encoded, ...]:
+    """Each text of a batch as inputs of its own, without padding: for models that padding would change."""
+    texts = []
+    for row, side in enumerate(encoded.sides):
+        inputs = alone(encoded.inputs, row, encoded.kept, encoded.targets_kept)
+        if isinstance(inputs, str):
+            raise InputError(
+                f"Padding is not proved harmless with '{subject.name}', and this batch cannot be taken apart:\n"
+                f"  {inputs}.\n"
+                "  Do: give the texts one by one."
+            )
+        texts.append(Encoded(inputs, (side,), encoded.targets[row : row + 1], None, None))
+    return tuple(texts)
+
+
+def vocabulary(subject: Subject, *, decoder: bool = False) -> int | None:
+    """The number of token ids the model reads, or its decoder; None when its configuration does not say."""
+    find = getattr(subject.config, "get_text_config", None)
+    try:
+        config = subject.config if find is None else find()
+    except ValueError:  # a text encoder and a decoder of something else, each with ids of its own
+        config = getattr(subject.config, "decoder" if decoder else "text_encoder", None)
     size = getattr(config, "vocab_size", None)
     return size if isinstance(size, int) else None
 
@@ -187,7 +213,10 @@ def _padded_ids(subject: Subject, data: Any) -> dict[str, Tensor]:
     rows = [data] if isinstance(data, Sequence) and isinstance(data[0], int) else data
     rows = [torch.as_tensor(row) for row in (rows[None] if isinstance(rows, Tensor) and rows.ndim == 1 else rows)]
     if any(row.ndim != 1 or not len(row) or row.is_floating_point() for row in rows):
-        raise InputError("Token ids must be whole numbers, one non-empty row per sequence.\n  Do: check the ids.")
+        raise InputError(
+            "Token ids must be whole numbers, one non-empty row per sequence.\n"
+            "  Do: check the ids; for anything else give the model's inputs by name, as in {'pixel_values': pixels}."
+        )
     pad = getattr(subject.config, "pad_token_id", None)
     ids = torch.nn.utils.rnn.pad_sequence(
         rows, batch_first=True, padding_value=pad if isinstance(pad, int) and pad >= 0 else 0
@@ -224,9 +253,8 @@ def _shifted(subject: Subject, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tenso
 def _finished(
     subject: Subject, inputs: dict[str, Any], decoder: dict[str, Any], *, kept_from: Encoded | None = None
 ) -> Encoded:
-    accepted = _accepted(subject)
-    inputs = {k: v for k, v in inputs.items() if k != "attention_mask" or k in accepted or "kwargs" in accepted}
-    all_inputs = inputs | {k: v for k, v in decoder.items() if k in accepted or "kwargs" in accepted}
+    optional = {name for name in ("attention_mask", *decoder) if not takes(subject.model, name)}
+    all_inputs = {k: v for k, v in (inputs | decoder).items() if k not in optional}
     _check_ids(subject, all_inputs)
     sides, kept = (
         (kept_from.sides, kept_from.kept)
@@ -247,9 +275,7 @@ def _sides(
         first = next((v for v in inputs.values() if isinstance(v, Tensor) and v.ndim), None)
         count = 0 if first is None else len(first)
         return tuple(positions(name, 0) for _ in range(count)), None
-    kept = (
-        mask.bool() if isinstance(mask, Tensor) and mask.shape == ids.shape else torch.ones_like(ids, dtype=torch.bool)
-    )
+    kept = real_positions(ids, mask, subject.config)
     if not bool(kept.any(dim=1).all()):
         raise InputError(
             "A sequence consists of padding alone.\n  Usual cause: an attention mask of zeros.\n  Do: leave it out."
@@ -261,9 +287,9 @@ def _sides(
 
 
 def _check_ids(subject: Subject, inputs: Mapping[str, Any]) -> None:
-    size, limit = vocabulary(subject), longest(subject)
+    limit = longest(subject)
     for name in ("input_ids", "decoder_input_ids"):
-        ids = inputs.get(name)
+        ids, size = inputs.get(name), vocabulary(subject, decoder=name.startswith("decoder_"))
         if not isinstance(ids, Tensor) or ids.ndim != 2:
             continue
         if size is not None and ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
@@ -279,5 +305,12 @@ def _check_ids(subject: Subject, inputs: Mapping[str, Any]) -> None:
             )
 
 
-def _accepted(subject: Subject) -> set[str]:
-    return set(inspect.signature(subject.model.forward).parameters)
+def takes(model: nn.Module, name: str) -> bool:
+    """Whether the model's forward takes an input of this name, if only among any others."""
+    parameters = inspect.signature(model.forward).parameters
+    return name in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+
+
+def takes_by_name(model: nn.Module, name: str) -> bool:
+    """Whether the model's forward has a parameter of this name."""
+    return name in inspect.signature(model.forward).parameters

@@ -19,6 +19,7 @@ from normlens.errors import NormlensError
 from normlens.models.default import default_folder
 from normlens.models.mismatch import mismatch
 from normlens.models.quiet import quiet
+from normlens.models.training import in_training
 
 
 class LoadError(NormlensError):
@@ -115,15 +116,17 @@ def digest(model: nn.Module) -> str:
 
 
 def _checked(one: Subject) -> Subject:
-    if one.model.training:
+    training = in_training(one.model)
+    if training:
+        parts = f" in {len(training)} of its modules, first in '{training[0]}'" if training[0] else ""
         raise LoadError(
-            f"'{one.name}' is in training mode, so dropout would make every number random.\n"
+            f"'{one.name}' is in training mode{parts}, so dropout would make every number random.\n"
             "  Usual cause: a model built from a configuration starts in training mode.\n"
             "  Do: model.eval(), then load again."
         )
     if next(one.model.parameters(), None) is None:
         raise LoadError(f"'{one.name}' has no parameters, so there is no attention to look at.")
-    broken = [name for name, p in one.model.named_parameters() if p.is_floating_point() and bool(torch.isnan(p).any())]
+    broken = [name for name, p in one.model.named_parameters() if p.is_floating_point() and _has_nan(p)]
     if broken:
         raise LoadError(
             f"'{one.name}' has NaN in {len(broken)} of its parameters, first in '{broken[0]}'.\n"
@@ -138,6 +141,11 @@ def _checked(one: Subject) -> Subject:
             "  Do: load both from the same place; or load without a tokenizer and give token ids."
         )
     return one
+
+
+def _has_nan(parameter: torch.Tensor) -> bool:
+    """A finite sum has no NaN in it, and is quick to see."""
+    return not bool(torch.isfinite(parameter.sum())) and bool(torch.isnan(parameter).any())
 
 
 def _model_class(config: Any) -> Any:

@@ -1,10 +1,7 @@
 """Patches of an image as tokens, and the image they were cut from.
 
-Room: pixels to a side. Runs no model.
-
-A vision Transformer cuts the image into a grid of patches and puts a few tokens of its own in front. The number of
-positions its attention sees tells whether that is so here; where it is not (windows, pooling, dropped patches, video)
-nothing is claimed.
+A vision Transformer cuts the image into a grid of patches and puts a few tokens of its own in front. Where its
+positions are something else (windows, pooling, dropped patches, video) nothing is claimed.
 """
 
 from __future__ import annotations
@@ -24,7 +21,6 @@ from normlens.models.sides import Side
 from normlens.picture import Picture
 
 LARGEST = 384  # pixels of the stored picture's long side
-MOST_BEFORE = 7  # tokens in front of the patches
 NAMES = {  # parameters that stand in front of the patches, in the order in which they do
     "cls_token": "[CLS]",
     "class_token": "[CLS]",
@@ -32,14 +28,14 @@ NAMES = {  # parameters that stand in front of the patches, in the order in whic
     "distillation_token": "[DIST]",
     "register_tokens": "[REG]",
 }
-ELSEWHERE = ("detection_tokens",)  # YOLOS puts these behind the patches
-SHUFFLED = ("vit_mae",)  # draws a random order of patches in every pass
 
 
-def patches(subject: Subject, inputs: Mapping[str, Any], index: int, name: str, count: int) -> Side | None:
-    """The side of image `index` if its patches account for `count` positions; else None."""
+def patches(
+    subject: Subject, inputs: Mapping[str, Any], index: int, name: str, *, first: int, count: int
+) -> Side | None:
+    """The side of image `index`: `first` positions of the model's own, then `count` patches; None if it has others."""
     grid = _grid(subject, inputs)
-    if grid is None or not 0 <= (first := count - grid[0] * grid[1]) <= MOST_BEFORE:
+    if grid is None or count != grid[0] * grid[1]:
         return None
     rows, columns, height, width = grid
     pixels = inputs["pixel_values"][index][:, : rows * height, : columns * width]
@@ -47,13 +43,15 @@ def patches(subject: Subject, inputs: Mapping[str, Any], index: int, name: str, 
     tokens = (*before, *(f"r{row}c{column}" for row in range(rows) for column in range(columns)))
     special = (True,) * first + (False,) * (rows * columns)
     words = (None,) * first + tuple(range(rows * columns))
-    return Side(name, tuple(range(count)), tokens, special, words, Picture(_png(_bytes(pixels)), rows, columns, first))
+    return Side(
+        name, tuple(range(first + count)), tokens, special, words, Picture(_png(_bytes(pixels)), rows, columns, first)
+    )
 
 
 def _grid(subject: Subject, inputs: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
     """Rows and columns of patches, and the height and width of one."""
     pixels, config = inputs.get("pixel_values"), subject.config
-    if not isinstance(pixels, Tensor) or pixels.ndim != 4 or getattr(config, "model_type", None) in SHUFFLED:
+    if not isinstance(pixels, Tensor) or pixels.ndim != 4:
         return None
     parts = (config, *(getattr(config, part, None) for part in ("vision_config", "encoder")))
     size = next((size for part in parts if (size := getattr(part, "patch_size", None)) is not None), None)
@@ -61,8 +59,7 @@ def _grid(subject: Subject, inputs: Mapping[str, Any]) -> tuple[int, int, int, i
     if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(n, int) and n > 0 for n in pair):
         return None
     rows, columns = pixels.shape[2] // pair[0], pixels.shape[3] // pair[1]
-    behind = any(key.endswith(ELSEWHERE) for key, _ in subject.model.named_parameters())
-    return (rows, columns, pair[0], pair[1]) if rows and columns and not behind else None
+    return (rows, columns, pair[0], pair[1]) if rows and columns else None
 
 
 def _names(subject: Subject, first: int) -> tuple[str, ...]:

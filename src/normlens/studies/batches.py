@@ -51,15 +51,21 @@ def shards(corpus: Corpus, size: int, *, limit: int | None, skip: int) -> Iterat
 
 
 def batches(
-    subject: Subject, items: Sequence[Item], categories: Categories, *, length: int, tokens: int
+    subject: Subject, items: Sequence[Item], categories: Categories, *, length: int, tokens: int, padded: bool = True
 ) -> Iterator[Batch]:
-    """Batches of at most `tokens` tokens, padding included; sequences are cut to `length`."""
+    """Batches of at most `tokens` tokens, padding included; sequences are cut to `length`.
+
+    Without `padded`, for models that padding would change, sequences of equal length go together, and pairs alone.
+    """
     limit = min(length, longest(subject) or length)
     sized = sorted(
         zip(_sizes(subject, items, limit), range(len(items)), items, strict=True), key=lambda s: (-s[0], s[1])
     )
     while sized:
         most = max(1, tokens // sized[0][0])
+        if not padded:
+            alike = sum(size == sized[0][0] for size, _, _ in sized)
+            most = 1 if subject.is_seq2seq else min(most, alike)
         group, sized = sized[:most], sized[most:]
         yield _batch(subject, [item for _, _, item in group], categories, limit)
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from normlens.lens.lens import SIDES
-from normlens.lens.wiring import Kind
+from normlens.lens.wiring import SIDES, Kind
 from normlens.statistics import Moments
 from normlens.studies.batches import Batch
 from normlens.studies.look import Look

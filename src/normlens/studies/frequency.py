@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from normlens.corpora import FrequencyRanks
-from normlens.lens.lens import SIDES
-from normlens.lens.wiring import Kind
+from normlens.lens.wiring import SIDES, Kind
 from normlens.statistics import Moments, Ranks, Sample
 from normlens.studies.batches import Batch
 from normlens.studies.look import Look

@@ -13,7 +13,7 @@ from normlens.corpora import Categories, Category, Corpus, FrequencyRanks
 from normlens.corpora import corpus as as_corpus
 from normlens.lens import Lens, singular_values
 from normlens.lens.doctor import NoProbe
-from normlens.lens.lens import SIDES
+from normlens.lens.wiring import SIDES
 from normlens.studies import results
 from normlens.studies.categories import categories as categories_result
 from normlens.studies.correlation import correlation as correlation_result

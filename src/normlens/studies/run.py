@@ -58,7 +58,12 @@ class Run:
         setting = self.setting
         for items in shards(setting.corpus, SHARD, limit=setting.items, skip=self.facts["items"]):
             chosen = batches(
-                setting.lens.subject, items, setting.categories, length=setting.length, tokens=setting.batch_tokens
+                setting.lens.subject,
+                items,
+                setting.categories,
+                length=setting.length,
+                tokens=setting.batch_tokens,
+                padded=setting.lens.takes_padding,
             )
             for batch in chosen:
                 self._see(batch)

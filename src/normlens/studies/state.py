@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from normlens.lens.lens import SIDES
+from normlens.lens.wiring import SIDES
 from normlens.statistics import Moments, Ranks, Sample
 from normlens.statistics.files import Statistic
 

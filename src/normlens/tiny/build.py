@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedModel
 
 from normlens.errors import NormlensError
+from normlens.models import as_found
 from normlens.tiny.classes import composites, config_class, model_class
 from normlens.tiny.inputs import candidates
 from normlens.tiny.reach import unreached
@@ -124,7 +125,7 @@ def _accepted(model: PreTrainedModel, seed: int, deadline: float) -> tuple[Probe
         if time.monotonic() > deadline:
             break
         try:
-            with _quiet(seed):
+            with _quiet(seed), as_found(model):
                 output = model(**inputs)
         except Exception as error:
             reasons.append(f"forward fails: {_one_line(error)}")
@@ -142,7 +143,7 @@ def _runs(model: PreTrainedModel) -> bool:
 
 
 def _further(model: PreTrainedModel, probe: Probe | None, seed: int) -> Iterator[Probe]:
-    with _quiet(seed):
+    with _quiet(seed), as_found(model):
         parts = list(unreached(model, probe.inputs if probe else None))
     for path in parts:
         part = model.get_submodule(path)

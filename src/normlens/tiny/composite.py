@@ -29,7 +29,7 @@ def interleaved(model: PreTrainedModel, setting: Setting, image: Media, audio: M
     ):
         if media:
             token = setting.find(*names)
-            counts = _counts(getattr(model, method, None), media)
+            counts = _queries(model) or _counts(getattr(model, method, None), media)
             if not isinstance(token, int) or counts is None:
                 return None
             places.append((token, counts))
@@ -49,6 +49,12 @@ def interleaved(model: PreTrainedModel, setting: Setting, image: Media, audio: M
         if setting.has(name):
             made[name] = kinds
     return made
+
+
+def _queries(model: PreTrainedModel) -> tuple[int, int] | None:
+    """A model that asks about a picture with learned queries takes one place for each."""
+    queries = getattr(model, "query_tokens", None)
+    return (queries.shape[1], queries.shape[1]) if isinstance(queries, Tensor) and queries.ndim == 3 else None
 
 
 @torch.no_grad()

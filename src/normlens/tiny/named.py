@@ -57,6 +57,13 @@ def _boxes(setting: Setting) -> Tensor:
     return torch.cat([corners, corners + 50], dim=-1)
 
 
+def _mask_order(setting: Setting) -> Tensor:
+    """Which patches are hidden, where the model would draw them at random."""
+    return setting.normal(
+        BATCH, (setting.number("image_size", default=64) // setting.number("patch_size", default=16)) ** 2
+    )
+
+
 def _past(setting: Setting) -> int:
     lags = setting.find("lags_sequence", default=[0])
     return setting.number("context_length", default=8) + max(lags)
@@ -130,6 +137,7 @@ _NAMED: dict[str, Named] = {
     "mel_spectrogram": Named(lambda s: s.normal(BATCH, s.number("mel_dim", default=80), 8)),
     "latents": Named(lambda s: s.normal(BATCH, s.number("hidden_size", default=64), 8)),
     # pictures in pieces
+    "noise": Named(_mask_order, _for("vit_mae")),
     "merge_sizes": Named(_ones(BATCH)),
     "aspect_ratio_ids": Named(_ones(BATCH, 1)),
     "aspect_ratio_mask": Named(lambda s: torch.ones(BATCH, 1, s.number("max_num_tiles", default=4)).long()),

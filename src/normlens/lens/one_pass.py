@@ -1,0 +1,172 @@
+"""One pass of a proved model: every block checked, measured and named, and none missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from normlens.capture import Attended, Examination, Ran, run, unordered
+from normlens.capture.examine import tolerance
+from normlens.errors import NormlensError
+from normlens.lens.axes import Namer
+from normlens.lens.block import FIELDS, Block
+from normlens.lens.measure import measure, pass_error, without_padding
+from normlens.lens.wiring import Kind, Roles, Wire, layer_of
+from normlens.models import Encoded, InputError, Subject
+
+
+class ReconstructionError(NormlensError):
+    """The parts do not add up to the whole, so no number may be shown."""
+
+
+class Unproved(Exception):
+    """A block turned up that no proof has seen."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pass:
+    """One pass over one batch."""
+
+    subject: Subject
+    wires: tuple[Wire, ...]
+    examination: Examination
+    encoded: Encoded
+
+    def run(
+        self,
+        on_block: Callable[[Block], None],
+        layers: int | Sequence[int] | None,
+        heads: int | Sequence[int] | None,
+        fields: Sequence[str],
+        kinds: Collection[Kind] | None,
+    ) -> tuple[Any, Namer]:
+        """Each block to `on_block` as soon as it exists; what the model returned, and the names of the axes."""
+        wanted = _numbers(layers, "layer", max((w.layer for w in self.wires), default=0) + 1)
+        by_use = {(w.out, w.use): w for w in self.wires}
+        uses: Counter[str] = Counter()
+        roles = Roles.of(self.subject, self.encoded.inputs)
+        namer = Namer(self.subject, self.encoded, roles)
+        raised: list[BaseException] = []
+        lent: list[tuple[Block, int]] = []  # blocks whose weights are the model's own memory, and its state then
+
+        def receive(attended: Attended) -> None:
+            use = uses[attended.out]
+            uses[attended.out] += 1
+            known = by_use.get((attended.out, use)) or by_use.get((attended.out, 0))
+            if known is None:
+                raise Unproved(f"A block with the output matrix '{attended.out}'")
+            kind = roles.kind(attended.tgt.names, attended.src.names)
+            layer = layer_of(attended.seen, attended.order, kind, roles)
+            if not known.exact or (wanted is not None and layer not in wanted):
+                return
+            if kinds is None or kind in kinds:
+                named = replace(known, kind=kind, layer=layer)
+                block = self._block(attended, named, heads, fields, namer)
+                if "weights" in block.kept:
+                    lent.append((block, block.kept["weights"]._version))
+                try:
+                    on_block(block)
+                except BaseException as error:
+                    raised.append(error)
+                    raise
+
+        try:
+            ran = run(self.subject.model, self.encoded.inputs, receive, **self.examination.options)
+        except IndexError as error:
+            if error in raised:
+                raise
+            raise InputError(
+                f"The model ran out of a table: {error}.\n"
+                "  Usual causes: more tokens than positions, or a tokenizer that does not belong to the model.\n"
+                "  Do: shorten the text, or check that model and tokenizer come from the same place."
+            ) from error
+        self._check_complete(ran, uses, roles)
+        for block, version in lent:
+            if block.kept["weights"]._version != version:
+                raise ReconstructionError(
+                    f"{block.kind} layer {block.layer} of '{self.subject.name}': its attention weights were written "
+                    "over later in the pass.\n  Usual cause: a buffer that several layers share.\n"
+                    "  Do: lens.each_block(), which reads each block before the next runs."
+                )
+        return ran.output, namer
+
+    def _check_complete(self, ran: Ran, uses: Mapping[str, int], roles: Roles) -> None:
+        """A block that was proved and was not complete in this pass stops it: nothing may be missing in silence."""
+        proved = {(w.kind, w.layer): w for w in self.wires if w.exact}
+        for lost in ran.refused:
+            kind = roles.kind(lost.tgt, lost.src)
+            found = proved.get((kind, layer_of(ran.seen, lost.order, kind, roles)))
+            if found is not None:
+                raise ReconstructionError(self._missing(found, lost.reason))
+        for found in proved.values():
+            if ran.read_on.get(found.out, 0) > self.examination.read_on.get(found.out, 0):
+                reason = f"another matrix follows its output matrix '{found.out}', which the probe did not show"
+                raise ReconstructionError(self._missing(found, reason))
+            spare = self.examination.spare.get(found.out, 0)
+            if ran.matrices.get(found.out.split(" @ ")[0], 0) > uses[found.out] + spare:
+                raise ReconstructionError(
+                    self._missing(found, f"its output matrix '{found.out}' ran, but no attention was seen before it")
+                )
+
+    def _missing(self, found: Wire, reason: str) -> str:
+        return (
+            f"{found.kind} layer {found.layer} of '{self.subject.name}' was exact on the probe, and cannot be split in "
+            f"this pass: {reason}.\n"
+            "  Usual causes: the model does something else for such inputs (a gate, another kernel), or was changed\n"
+            "  after it was loaded (a hook, an adapter).\n"
+            "  Do: load the model again as it is now; or give shorter inputs."
+        )
+
+    def _block(
+        self, attended: Attended, wire: Wire, heads: int | Sequence[int] | None, fields: Sequence[str], namer: Namer
+    ) -> Block:
+        count = attended.weights.shape[1]
+        error, allowed = pass_error(attended), tolerance(attended.output.dtype)
+        if not error <= allowed:
+            raise ReconstructionError(
+                f"{wire.kind} layer {wire.layer} of '{self.subject.name}': parts rebuild the attention output only to "
+                f"{error:.1e} (allowed {allowed:.0e}).\n"
+                f"  weights {tuple(attended.weights.shape)}  values {tuple(attended.values.shape)}\n"
+                "  Usual causes: numbers beyond the range of the model's precision, or weights changed while it ran.\n"
+                "  Try: a higher precision (dtype=torch.float32); then `normlens doctor` to see which block fails."
+            )
+        reason = unordered(attended)
+        if reason is not None:
+            raise ReconstructionError(
+                f"{wire.kind} layer {wire.layer} of '{self.subject.name}': {reason}.\n"
+                "  Usual cause: the model sorts or groups its tokens for such inputs, and did not on the probe.\n"
+                "  Do: give inputs like those of the probe; `normlens doctor` shows every block."
+            )
+        chosen = _numbers(heads, "head", count)
+        kept = measure(attended, fields, chosen)
+        tgt, src = namer.name(attended.tgt), namer.name(attended.src)
+        return Block(
+            kind=wire.kind,
+            layer=wire.layer,
+            name=wire.attention,
+            heads=tuple(range(count)) if chosen is None else tuple(chosen),
+            error=error,
+            tgt=tgt.side,
+            src=src.side,
+            kept=without_padding(kept, tgt.kept, src.kept),
+        )
+
+
+def _numbers(chosen: int | Sequence[int] | None, what: str, count: int) -> list[int] | None:
+    if chosen is None:
+        return None
+    numbers = list(chosen) if isinstance(chosen, (Sequence, range)) else [chosen]
+    if any(not isinstance(n, int) for n in numbers):
+        raise InputError(f"{what}s= takes a whole number or several, counted from 0; got {chosen!r}.")
+    wrong = [n for n in numbers if not -count <= n < count]
+    if wrong or not numbers:
+        raise InputError(f"There is no {what} {wrong[0] if wrong else 'given'}: {what}s are 0 to {count - 1}.")
+    return [n % count for n in numbers]
+
+
+def check_fields(fields: Sequence[str]) -> None:
+    wrong = [f for f in fields if f not in FIELDS]
+    if wrong or isinstance(fields, str):
+        raise InputError(f"fields= takes a tuple of {', '.join(FIELDS)}; got {fields!r}.")
