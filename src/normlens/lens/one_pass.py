@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import ref
 
 from normlens.capture import Attended, Examination, Ran, run, unordered
 from normlens.capture.examine import tolerance
@@ -49,7 +50,7 @@ class Pass:
         roles = Roles.of(self.subject, self.encoded.inputs)
         namer = Namer(self.subject, self.encoded, roles)
         raised: list[BaseException] = []
-        lent: list[tuple[Block, int]] = []  # blocks whose weights are the model's own memory, and its state then
+        lent: list[tuple[str, Any, int]] = []  # weights that are the model's own memory, and its state then
 
         def receive(attended: Attended) -> None:
             use = uses[attended.out]
@@ -65,7 +66,8 @@ class Pass:
                 named = replace(known, kind=kind, layer=layer)
                 block = self._block(attended, named, heads, fields, namer)
                 if "weights" in block.kept:
-                    lent.append((block, block.kept["weights"]._version))
+                    weights = block.kept["weights"]
+                    lent.append((f"{kind} layer {layer}", ref(weights), weights._version))
                 try:
                     on_block(block)
                 except BaseException as error:
@@ -83,10 +85,10 @@ class Pass:
                 "  Do: shorten the text, or check that model and tokenizer come from the same place."
             ) from error
         self._check_complete(ran, uses, roles)
-        for block, version in lent:
-            if block.kept["weights"]._version != version:
+        for name, lent_weights, version in lent:
+            if (kept := lent_weights()) is not None and kept._version != version:
                 raise ReconstructionError(
-                    f"{block.kind} layer {block.layer} of '{self.subject.name}': its attention weights were written "
+                    f"{name} of '{self.subject.name}': its attention weights were written "
                     "over later in the pass.\n  Usual cause: a buffer that several layers share.\n"
                     "  Do: lens.each_block(), which reads each block before the next runs."
                 )
