@@ -18,7 +18,7 @@ from transformers import BertConfig, BertModel
 
 import normlens as nl
 from memory import peak_bytes
-from normlens import decompose
+from normlens import algebra
 from normlens.lens import Block, Lens
 
 SETTINGS = [(threads, batch, length) for threads in (1, 2) for batch in (1, 8) for length in (128, 512)]
@@ -102,10 +102,10 @@ def norm_step(threads: int, length: int) -> str:
 
 
 def norms(weights: torch.Tensor, values: torch.Tensor, out_weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    pairs = decompose.gram(values, out_weight)
-    length = decompose.transformed_norms(pairs)
-    summed = decompose.summed_norms(weights, pairs, values, out_weight)
-    return length, decompose.weighted_norms(weights, length), summed
+    pairs = algebra.gram(values, out_weight)
+    length = algebra.transformed_norms(pairs)
+    summed = algebra.summed_norms(weights, pairs, values, out_weight)
+    return length, algebra.weighted_norms(weights, length), summed
 
 
 def materialised(weights: torch.Tensor, values: torch.Tensor, out_weight: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -6,28 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "src" / "normlens"
-FLOW = [
-    "errors",
-    "version",
-    "signature",
-    "picture",
-    "statistics",
-    "models",
-    "corpora",
-    "tiny",
-    "capture",
-    "decompose",
-    "nmt",
-    "views",
-    "lens",
-    "alignment",
-    "studies",
-    "reports",
-    "reproduction",
-    "server",
-    "cli",
-    "__main__",
-]
+FLOW = (
+    "errors version signature picture statistics models corpora algebra capture views probes lens studies alignment "
+    "reports nmt papers explorer cli __main__"
+).split()
 
 
 def rooms_imported(path):

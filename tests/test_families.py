@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import normlens as nl
-from normlens import tiny
+from normlens import probes
 
 EXACT = """
 bert roberta distilbert albert electra deberta deberta-v2 mpnet modernbert squeezebert funnel xlnet xlm flaubert rembert
@@ -22,7 +22,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("kind", EXACT)
 def test_every_block_is_exact(kind):
-    built = tiny.build(kind)
+    built = probes.build(kind)
     lens = nl.load(built.model, probe=built.probes[0].inputs)
     assert lens.wires
     assert all(wire.exact and wire.error < 1e-5 for wire in lens.wires)
@@ -36,7 +36,7 @@ def test_every_block_is_exact(kind):
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_is_not_exact_says_why(kind):
-    built = tiny.build(kind)
+    built = probes.build(kind)
     with pytest.raises(nl.ReconstructionError, match=REFUSED[kind]):
         nl.load(built.model, probe=built.probes[0].inputs)
 
@@ -44,7 +44,7 @@ def test_what_is_not_exact_says_why(kind):
 @pytest.mark.parametrize("kind", ["bert", "llama", "bart"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_any_precision(kind, dtype):
-    built = tiny.build(kind)
+    built = probes.build(kind)
     lens = nl.load(built.model.to(dtype), probe=built.probes[0].inputs)
     block = lens.trace(built.probes[0].inputs).blocks[0]
     assert block.transformed_norms.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
@@ -52,7 +52,7 @@ def test_any_precision(kind, dtype):
 
 @pytest.mark.parametrize("kind", ["bert", "llama", "gpt2", "t5", "vit"])
 def test_fused_and_written_out_attention_show_the_same(kind):
-    built = tiny.build(kind)
+    built = probes.build(kind)
     found = {}
     for implementation in ("eager", "sdpa"):
         built.model.set_attn_implementation(implementation)

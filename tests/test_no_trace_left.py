@@ -7,7 +7,7 @@ import torch
 from transformers import AttentionInterface
 
 import normlens as nl
-from normlens import tiny
+from normlens import probes
 
 
 def state(model):
@@ -28,7 +28,7 @@ def state(model):
 
 @pytest.fixture
 def built():
-    return tiny.build("bert")
+    return probes.build("bert")
 
 
 def test_after_loading_and_tracing(built):

@@ -43,7 +43,7 @@ def test_a_type_is_exact_only_if_every_proof_holds(sweep):
     ],
 )
 def test_what_it_says_of_a_type(sweep, kind, status, own, padded):
-    built = sweep.tiny.build(kind)
+    built = sweep.probes.build(kind)
     found = sweep.Row(kind, "made up", True, model="Model", **sweep._examined(built))
     assert found.status.startswith(status)
     assert found.own == own
@@ -51,5 +51,5 @@ def test_what_it_says_of_a_type(sweep, kind, status, own, padded):
 
 
 def test_what_a_model_changes_about_itself_is_written_down(sweep):
-    found = sweep._examined(sweep.tiny.build("big_bird"))
+    found = sweep._examined(sweep.probes.build("big_bird"))
     assert "attention_type" in found["changed"]

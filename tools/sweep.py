@@ -23,7 +23,7 @@ from typing import Any
 import torch
 import transformers
 
-from normlens import tiny
+from normlens import probes
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, BUILT = "sweep.jsonl", "built.jsonl"  # the second for --build-only
@@ -116,7 +116,7 @@ def main() -> int:
             return 1
         known = {row.type: row for row in _rows(path) if row.versions == versions}
         done = {} if options.fresh else known
-        wanted = options.only.split(",") if options.only else list(tiny.model_types())
+        wanted = options.only.split(",") if options.only else list(probes.model_types())
         todo = [kind for kind in wanted if options.only or kind not in done or (options.retry and not done[kind].model)]
         for count, row in enumerate(_sweep(todo, versions, examined=not options.build_only), start=1):
             done[row.type] = row
@@ -130,7 +130,7 @@ def main() -> int:
         return 0
     page = (options.into or ROOT / "docs") / "models.md"
     page.parent.mkdir(exist_ok=True)
-    page.write_text(_page([done[kind] for kind in tiny.model_types() if kind in done]))
+    page.write_text(_page([done[kind] for kind in probes.model_types() if kind in done]))
     return 0
 
 
@@ -179,14 +179,14 @@ def _work(kind: str, versions: str, examined: bool, sending: Connection) -> None
     started = time.monotonic()
     found: dict[str, Any] = {}
     try:
-        built = tiny.build(kind)
+        built = probes.build(kind)
         found["model"] = type(built.model).__name__
         found["shrunk"] = built.shrunk
         found["parameters"] = sum(parameter.numel() for parameter in built.model.parameters())
         found["probes"] = tuple(f"{probe.path}({', '.join(probe.inputs)})" for probe in built.probes)
         if examined:
             found |= _examined(built)
-    except tiny.TinyError as error:
+    except probes.TinyError as error:
         found["reason"] = error.reason
     except MemoryError:
         found["reason"] = f"needs more than {BYTES // 2**30} GiB of memory"
@@ -195,7 +195,7 @@ def _work(kind: str, versions: str, examined: bool, sending: Connection) -> None
     sending.send(Row(kind, versions, examined, seconds=round(time.monotonic() - started, 1), **found))
 
 
-def _examined(built: tiny.Tiny) -> dict[str, Any]:
+def _examined(built: probes.Tiny) -> dict[str, Any]:
     from normlens.capture import examine  # the proof; not needed for --build-only
 
     blocks: dict[str, Block] = {}

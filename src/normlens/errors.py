@@ -1,8 +1,24 @@
-"""The one root error. Each kind of mistake is a subclass living where it is raised.
+"""The one root error, as data: what, what was got, the usual cause, what to do next.
 
-Room: nothing but the root, so that `except NormlensError` catches whatever normlens says no to.
+Room: nothing but the root, so that `except NormlensError` catches whatever normlens refuses. Each kind of mistake is a
+subclass that lives where it is raised.
 """
+
+from __future__ import annotations
 
 
 class NormlensError(Exception):
-    """Something normlens refuses: the message says what, what was got, the usual cause, and what to do next."""
+    """Something normlens refuses. Its parts are fields; `str` lays them out, one to a line."""
+
+    def __init__(self, what: str, *, got: object = None, cause: str | None = None, do: str | None = None) -> None:
+        super().__init__(what)
+        self.what, self.got, self.cause, self.do = what, got, cause, do
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The named parts that are there, in reading order, without `what`."""
+        named = {"Got": self.got, "Usual cause": self.cause, "Do": self.do}
+        return {name: str(part) for name, part in named.items() if part is not None}
+
+    def __str__(self) -> str:
+        return "\n".join([self.what, *(f"  {name}: {part}" for name, part in self.parts.items())])

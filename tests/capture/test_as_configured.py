@@ -9,7 +9,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 import normlens as nl
-from normlens import tiny
+from normlens import probes
 from normlens.capture import examine
 
 
@@ -46,7 +46,7 @@ def kernel(factor):
 
 @pytest.fixture
 def bert():
-    built = tiny.build("bert")
+    built = probes.build("bert")
     added = {"sharper": sharper, "opaque": kernel(1.0), "opaque_sharper": kernel(2.0)}
     for name, function in added.items():
         AttentionInterface.register(name, function)

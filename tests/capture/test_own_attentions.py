@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from transformers.utils import ModelOutput
 
-from normlens import tiny
+from normlens import probes
 from normlens.capture import examine
 
 HEADS, WIDTH = 3, 12
@@ -14,7 +14,7 @@ TEXT = torch.randn(2, 5, WIDTH, generator=torch.Generator().manual_seed(0))
 
 @pytest.mark.parametrize("kind", "bert albert gpt2 llama t5 bart vit clip deberta xlnet qwen3".split())
 def test_they_agree_for_models_that_return_them(kind):
-    built = tiny.build(kind)
+    built = probes.build(kind)
     examination = examine(built.model, built.probes[0].inputs)
     assert {block.own for block in examination.blocks} == {"agrees"}
     assert examination.exact

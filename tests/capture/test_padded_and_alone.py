@@ -4,20 +4,20 @@ import pytest
 import torch
 from torch import nn
 
-from normlens import tiny
+from normlens import probes
 from normlens.capture import examine
 
 
 @pytest.mark.parametrize("kind", "bert roberta gpt2 llama t5 bart xlnet deberta clip".split())
 def test_padding_changes_nothing(kind):
-    built = tiny.build(kind)
+    built = probes.build(kind)
     examination = examine(built.model, built.probes[0].inputs)
     assert (examination.padding, examination.padding_reason) == ("equal", "")
     assert examination.batches
 
 
 def test_on_either_side():
-    built = tiny.build("bert")
+    built = probes.build("bert")
     inputs = {name: value.flip(1) for name, value in built.probes[0].inputs.items()}
     inputs["position_ids"] = (inputs["attention_mask"].cumsum(1) - 1).clamp_min(0)
     assert examine(built.model, inputs).batches
@@ -28,7 +28,7 @@ class Without(nn.Module):
 
     def __init__(self, kind, **settings):
         super().__init__()
-        self.inner = tiny.build(kind).model
+        self.inner = probes.build(kind).model
         self.config = self.inner.config
         self.config.pad_token_id = 0
         self.eval()
@@ -61,7 +61,7 @@ def test_a_causal_model_needs_no_mask_for_padding_at_the_end():
 
 
 def test_inputs_that_are_no_batch_of_padded_texts_say_why():
-    vit, bert = tiny.build("vit"), tiny.build("bert")
+    vit, bert = probes.build("vit"), probes.build("bert")
     assert examine(vit.model, vit.probes[0].inputs).padding_reason == "the probe holds no batch of texts"
     examination = examine(bert.model, {"input_ids": IDS[:1]})
     assert (examination.padding, examination.padding_reason) == ("not tried", "no text of the probe is padded")

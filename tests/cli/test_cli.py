@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from normlens import tiny
+from normlens import probes
 from normlens.cli.main import COMMANDS, main
 from normlens.version import __version__
 
@@ -170,7 +170,7 @@ def test_the_doctor_on_an_architecture_without_weights(capsys):
 
 
 def test_the_doctor_on_a_configuration_in_a_folder(capsys, tmp_path):
-    tiny.build("gpt2").model.config.save_pretrained(tmp_path)
+    probes.build("gpt2").model.config.save_pretrained(tmp_path)
     assert main(["doctor", str(tmp_path), "--tiny"]) == 0
     assert "blocks exact" in capsys.readouterr().out
 

@@ -75,7 +75,7 @@ def test_the_embedded_models_are_the_ones_of_their_rooms():
     from normlens.alignment.default import FOLDER
     from normlens.models import default
 
-    allowed = importlib.import_module("normlens.server.allowed")
+    allowed = importlib.import_module("normlens.explorer.allowed")
     assert allowed.PACKAGE == default.PACKAGE
     assert all((FOLDER / languages / "config.json").exists() for languages in allowed.TRANSLATORS)
 

@@ -6,11 +6,11 @@ from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import normlens as nl
-from normlens import tiny
+from normlens import probes
 
 
 def traced(name):
-    built = tiny.build(name)
+    built = probes.build(name)
     return nl.load(built.model).trace(built.probes[0].inputs)
 
 
@@ -35,7 +35,7 @@ def test_an_image_tower_has_patches_and_the_text_tower_words():
 
 
 def test_layers_of_each_tower_are_counted_alike_whether_or_not_the_other_runs():
-    both, built = traced("llava"), tiny.build("llava")
+    both, built = traced("llava"), probes.build("llava")
     alone = nl.load(built.model).trace({"input_ids": torch.tensor([[101, 102, 103]])})
     assert [b.layer for b in alone.self_attention] == [b.layer for b in both.self_attention] == [0, 1]
     assert [b.layer for b in both.layers("image")] == [0, 1]
@@ -132,7 +132,7 @@ def test_torch_s_own_encoder_may_leave_padding_out():
 
 
 def test_a_text_encoder_and_a_decoder_of_sounds_have_ids_of_their_own():
-    built = tiny.build("musicgen")
+    built = probes.build("musicgen")
     inputs = {name: value[:1] for name, value in built.probes[0].inputs.items() if name != "decoder_input_ids"}
     codes = built.probes[0].inputs["decoder_input_ids"]
     trace = nl.load(built.model).trace(inputs | {"decoder_input_ids": codes[: len(codes) // 2]})

@@ -7,7 +7,7 @@ import torch
 from transformers import LlamaConfig, LlamaModel
 
 import normlens as nl
-from normlens import tiny
+from normlens import probes
 from normlens.capture import value_maps
 from normlens.lens import singular_values
 from normlens.lens.doctor import NoProbe
@@ -30,7 +30,7 @@ def loaded(kind):
         torch.manual_seed(0)
         model, inputs = LlamaModel(GROUPED).eval(), {"input_ids": torch.randint(50, (2, 7))}
     else:
-        built = tiny.build(kind)
+        built = probes.build(kind)
         model, inputs = built.model, {k: value for k, value in built.probes[0].inputs.items() if "mask" not in k}
     return model, nl.load(model, probe=inputs), inputs
 
@@ -164,7 +164,7 @@ def test_a_block_that_is_refused_or_not_reached_has_its_reason_too():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_any_precision(dtype):
-    built = tiny.build("gpt2")
+    built = probes.build("gpt2")
     whole = singular_values(nl.load(built.model))
     found = singular_values(nl.load(built.model.to(dtype)))
     assert found.reasons == {}

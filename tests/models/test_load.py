@@ -5,7 +5,7 @@ import torch
 from transformers import AutoTokenizer
 
 import normlens as nl
-from normlens import tiny
+from normlens import probes
 from normlens.models import default, subject
 
 
@@ -27,7 +27,7 @@ def test_a_missing_embedded_model_says_how_to_get_it(monkeypatch):
 
 
 def test_a_folder(tmp_path, minilm):
-    built = tiny.build("t5")
+    built = probes.build("t5")
     built.model.save_pretrained(tmp_path)
     lens = nl.load(tmp_path)
     assert {wire.kind for wire in lens.wires} == {"encoder", "decoder", "cross"}
@@ -43,7 +43,7 @@ def test_an_object_is_taken_as_it_is(minilm):
 
 
 def test_the_revision_changes_with_the_weights():
-    built = tiny.build("bert")
+    built = probes.build("bert")
     before = subject(built.model).revision
     with torch.no_grad():
         built.model.embeddings.word_embeddings.weight += 1
@@ -58,7 +58,7 @@ def test_a_causal_model_keeps_its_head(tmp_path):
 
 
 def test_weights_that_were_cut_short_are_a_sentence(tmp_path):
-    tiny.build("bert").model.save_pretrained(tmp_path)
+    probes.build("bert").model.save_pretrained(tmp_path)
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:200])
     with pytest.raises(nl.LoadError, match="a copy cut short"):

@@ -4,14 +4,14 @@ import pytest
 from transformers import GPT2Config, GPT2Model
 
 import normlens as nl
-from normlens import tiny
+from normlens import probes
 from normlens.models import Subject, longest
 
 
 @pytest.mark.filterwarnings("ignore:.*attention blocks of 'kosmos-2':UserWarning")
 @pytest.mark.parametrize("kind", ["llava", "paligemma", "kosmos-2", "janus"])
 def test_the_positions_of_a_vision_tower_do_not_limit_the_text(kind):
-    built = tiny.build(kind)
+    built = probes.build(kind)
     lens = nl.load(built.model, probe=built.probes[0].inputs)
     assert lens.trace(built.probes[0].inputs).error < 1e-5
 
@@ -28,12 +28,12 @@ def test_the_positions_of_a_vision_tower_do_not_limit_the_text(kind):
     ],
 )
 def test_the_table_beside_the_token_embedding_does(kind, field):
-    model = tiny.build(kind).model
+    model = probes.build(kind).model
     assert longest(Subject(model, None, kind, "")) == getattr(model.config, field)
 
 
 def test_a_padding_row_is_no_position():
-    model = tiny.build("roberta").model
+    model = probes.build("roberta").model
     expected = model.config.max_position_embeddings - model.config.pad_token_id - 1
     assert longest(Subject(model, None, "roberta", "")) == expected
 

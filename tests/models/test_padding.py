@@ -5,7 +5,7 @@ from torch import nn
 from transformers import GPT2Config, GPT2Model
 
 import normlens as nl
-from normlens import tiny
+from normlens import probes
 from normlens.models import Subject, encode, real_positions, separately
 
 REAL = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]).bool()
@@ -67,7 +67,7 @@ class Unmasked(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.inner = tiny.build("bert").model
+        self.inner = probes.build("bert").model
         self.config = self.inner.config
 
     def forward(self, input_ids):

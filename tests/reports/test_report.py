@@ -194,7 +194,7 @@ def test_a_large_model_stays_a_small_file(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_an_error_with_advice(tmp_path):
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(ReportError, match=r"(?s)cannot be written: .*taken.*\n.*Usual causes.*\n.*Do: choose"):
+    with pytest.raises(ReportError, match=r"(?s)cannot be written: .*taken.*\n.*Usual cause.*\n.*Do: choose"):
         write(findings(studies=()), tmp_path / "taken")
     assert issubclass(ReportError, NormlensError)
 

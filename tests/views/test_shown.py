@@ -118,7 +118,7 @@ def test_what_suits_the_view_is_filled_in():
         ({"kind": "cross"}, "kind: 'cross' is not there.\n  Do: choose from self"),
         ({"view": "picture"}, "there is no picture"),
         ({"pin": ("tgt", 3)}, "there is no token 3; side 'tgt' has tokens 0 to 2"),
-        ({"pin": "dog"}, "there is no token 'dog'.\n  got a cat"),
+        ({"pin": "dog"}, "there is no token 'dog'.\n  Got: a cat"),
         ({"pin": ("tgt", "cat")}, "give a token, its number, or ('tgt' or 'src', its number)"),
         ({"colour": "red"}, "a look has no 'colour'; it has"),
     ],

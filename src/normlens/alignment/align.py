@@ -141,7 +141,10 @@ def _words(sentence: Sentence, split: Splitter) -> Sequence[str]:
         return split(sentence)
     wrong = next((word for word in sentence if not isinstance(word, str) or not word or word.split() != [word]), None)
     if wrong is not None:
-        raise InputError(f"This is not a word: {wrong!r:.60}.\n  Do: give words without spaces in them, or a text.")
+        raise InputError(
+            f"This is not a word: {wrong!r:.60}.",
+            do="give words without spaces in them, or a text.",
+        )
     return list(sentence)
 
 

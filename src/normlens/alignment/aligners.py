@@ -40,9 +40,15 @@ def statistical(
     the last model of a cascade. eflomal draws at random, so its links differ a little from run to run.
     """
     if name not in LONGEST:
-        raise AlignerError(f"There is no statistical aligner '{name}'.\n  Do: choose one of {', '.join(LONGEST)}.")
+        raise AlignerError(
+            f"There is no statistical aligner '{name}'.",
+            do=f"choose one of {', '.join(LONGEST)}.",
+        )
     if iterations is not None and iterations < 1:
-        raise AlignerError(f"{iterations} iterations train nothing.\n  Do: give 1 or more, or leave it to the aligner.")
+        raise AlignerError(
+            f"{iterations} iterations train nothing.",
+            do="give 1 or more, or leave it to the aligner.",
+        )
     also = list(also)
     _check(name, sources, targets, also)
     if not sources:
@@ -65,23 +71,29 @@ def _check(
 ) -> None:
     if len(sources) != len(targets):
         raise AlignerError(
-            f"{len(sources)} source sentences stand beside {len(targets)} target sentences.\n"
-            "  Usual cause: a line is missing in one of the files.\n  Do: give both the same number of lines."
+            f"{len(sources)} source sentences stand beside {len(targets)} target sentences.",
+            cause="a line is missing in one of the files.",
+            do="give both the same number of lines.",
         )
     for number, pair in enumerate([*zip(sources, targets, strict=True), *also], start=1):
         where = f"Pair {number}" if number <= len(sources) else f"Pair {number - len(sources)} of the added text"
         if any(isinstance(side, str) for side in pair):
-            raise AlignerError(f"{where} is a text, not words.\n  Do: split it into words first.")
+            raise AlignerError(
+                f"{where} is a text, not words.",
+                do="split it into words first.",
+            )
         if not all(map(len, pair)):
             raise AlignerError(
-                f"{where} has {len(pair[0])} source and {len(pair[1])} target words, and an aligner needs both.\n"
-                "  Usual cause: an empty line.\n  Do: leave the pair out."
+                f"{where} has {len(pair[0])} source and {len(pair[1])} target words, and an aligner needs both.",
+                cause="an empty line.",
+                do="leave the pair out.",
             )
         longest = max(map(len, pair))
         if number <= len(sources) and longest > LONGEST[name]:
             raise AlignerError(
-                f"{where} has {longest} words on one side; {name} links at most {LONGEST[name]} and would say nothing "
-                f"of the rest.\n  Do: split the pair or leave it out; fast_align links {LONGEST['fast_align']}."
+                f"{where} has {longest} words on one side; {name} links at most {LONGEST[name]} and would say "
+                "nothing of the rest.",
+                do=f"split the pair or leave it out; fast_align links {LONGEST['fast_align']}.",
             )
 
 

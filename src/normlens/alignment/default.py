@@ -30,8 +30,8 @@ def default_lens(languages: str = "de-en") -> Lens:
     """The embedded model that translates in this direction."""
     if languages not in get_args(Languages):
         raise InputError(
-            f"There is no embedded translation model for '{languages}'.\n"
-            f"  Do: choose one of {', '.join(get_args(Languages))}, or give a model of your own with --model."
+            f"There is no embedded translation model for '{languages}'.",
+            do=f"choose one of {', '.join(get_args(Languages))}, or give a model of your own with --model.",
         )
     lens = load(FOLDER / languages, dtype="float32")
     lens.subject = replace(lens.subject, name=f"embedded {languages}")

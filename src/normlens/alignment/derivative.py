@@ -79,9 +79,9 @@ def _run(
         output = model(encoder_outputs=encoded, **inputs, use_cache=False, return_dict=True)
     if getattr(output, "logits", None) is None:
         raise GradientError(
-            f"{type(model).__name__} has no output layer, so nothing is written whose chance could be asked for.\n"
-            "  Usual cause: the bare model, loaded without its head.\n"
-            "  Do: load it with AutoModelForSeq2SeqLM, or align with weights or norms."
+            f"{type(model).__name__} has no output layer, so nothing is written whose chance could be asked for.",
+            cause="the bare model, loaded without its head.",
+            do="load it with AutoModelForSeq2SeqLM, or align with weights or norms.",
         )
     return seen["clean"], seen["changed"], seen.get("last"), output.logits
 

@@ -57,8 +57,9 @@ def align(
         found = [_read(folder / name, len(sources)) for name in ("forward", "backward")]
     if ran.returncode or None in found:
         raise EflomalError(
-            f"{PROGRAM} ended with code {ran.returncode} and no links for every pair.\n"
-            f"  It said: {ran.stderr.strip()[-500:] or 'nothing'}\n  Do: try {PROGRAM} by itself on the same text."
+            f"{PROGRAM} ended with code {ran.returncode} and no links for every pair.",
+            got=f"{ran.stderr.strip()[-500:] or 'nothing'}",
+            do=f"try {PROGRAM} by itself on the same text.",
         )
     progress(1, 1)
     forward, backward = (lines[:count] for lines in found if lines is not None)

@@ -74,7 +74,8 @@ def open_gold(
     written = _written(path)
     if not any(written):
         raise LinksError(
-            f"'{path.name}' holds no links.\n  Do: give a file with gold links, one line per sentence pair."
+            f"'{path.name}' holds no links.",
+            do="give a file with gold links, one line per sentence pair.",
         )
     kind = _kind(path, written, format, possible)
     start = _start(path, written, kind, format, first)
@@ -93,8 +94,8 @@ def _kind(path: Path, written: list[list[Token]], format: Format, possible: obje
     kind = format if format != "auto" else "talp" if marked or path.suffix.lower() == ".talp" else "pharaoh"
     if marked and kind == "pharaoh":
         raise LinksError(
-            f"{path.name}:{marked[0]}: mixed formats: '{marked[1]}' is a possible link of talp, in a Pharaoh file.\n"
-            "  Do: name format talp; or write that link as i-j into a file of possible links."
+            f"{path.name}:{marked[0]}: mixed formats: '{marked[1]}' is a possible link of talp, in a Pharaoh file.",
+            do="name format talp; or write that link as i-j into a file of possible links.",
         )
     if kind == "talp" and possible is not None:
         raise LinksError(
@@ -115,9 +116,9 @@ def _start(
         return 1
     if format == "auto" and all(min(token.left, token.right) > 0 for row in written for token in row):
         raise LinksError(
-            f"{path.name} does not show whether its words are counted from 0 or from 1: it never names word 0.\n"
-            "  Usual cause: talp without possible links.\n"
-            "  Do: say first=1 (--first 1) or first=0 (--first 0), or name the format."
+            f"{path.name} does not show whether its words are counted from 0 or from 1: it never names word 0.",
+            cause="talp without possible links.",
+            do="say first=1 (--first 1) or first=0 (--first 0), or name the format.",
         )
     return 0
 
@@ -134,8 +135,9 @@ def _second(path: Path, frame: Frame, beside: Path, sure: list[list[Token]]) -> 
         raise LinksError(differing(path.name, len(written), f"lines of {beside.name}", len(sure), _blank(written)))
     if marked := _first(written, "p"):
         raise LinksError(
-            f"{path.name}:{marked[0]}: mixed formats: '{marked[1]}' is written as in talp, in a file of possible links."
-            "\n  Do: write it as i-j; every link of this file is a possible one."
+            f"{path.name}:{marked[0]}: mixed formats: '{marked[1]}' is written as in talp, in a file of "
+            "possible links.",
+            do="write it as i-j; every link of this file is a possible one.",
         )
     return [_gold(frame, row, number).sure for number, row in enumerate(written, start=1)]
 
@@ -144,8 +146,9 @@ def _written(path: Path) -> list[list[Token]]:
     written = list(rows(path))
     if unsure := _first(written, ":"):
         raise LinksError(
-            f"{path.name}:{unsure[0]}: '{unsure[1]}' has a confidence, which gold has not.\n"
-            "  Usual cause: the output of an aligner given as gold.\n  Do: give gold; or write that link as i-j."
+            f"{path.name}:{unsure[0]}: '{unsure[1]}' has a confidence, which gold has not.",
+            cause="the output of an aligner given as gold.",
+            do="give gold; or write that link as i-j.",
         )
     return written
 

@@ -150,11 +150,11 @@ def _check(lens: Lens, samples: int, noise: float, seed: int) -> None:
     check(lens)
     if lens.subject.model.training:
         raise GradientError(
-            f"'{lens.subject.name}' is in training mode, so dropout would make every gradient random.\n"
-            "  Do: model.eval(), then try again."
+            f"'{lens.subject.name}' is in training mode, so dropout would make every gradient random.",
+            do="model.eval(), then try again.",
         )
     if samples < 0 or not 0 <= noise < float("inf") or seed < 0:
         raise GradientError(
-            f"samples={samples}, noise={noise} and seed={seed} must be finite and not negative.\n"
-            "  Do: samples=30, noise=0.15 for SmoothGrad; samples=0 for plain saliency."
+            f"samples={samples}, noise={noise} and seed={seed} must be finite and not negative.",
+            do="samples=30, noise=0.15 for SmoothGrad; samples=0 for plain saliency.",
         )

@@ -39,12 +39,13 @@ class Alignment:
     def __post_init__(self) -> None:
         if len(self.links) != len(self.confidence):
             raise LinksError(
-                f"An alignment of {len(self.links)} links has {len(self.confidence)} confidences.\n"
-                "  Do: give one to each link; Alignment.of({(0, 0): 0.9}) keeps them together."
+                f"An alignment of {len(self.links)} links has {len(self.confidence)} confidences.",
+                do="give one to each link; Alignment.of({(0, 0): 0.9}) keeps them together.",
             )
         if any(one >= other for one, other in zip(self.links, self.links[1:], strict=False)):
             raise LinksError(
-                "The links of an alignment do not ascend, or one stands twice.\n  Do: let Alignment.of sort them."
+                "The links of an alignment do not ascend, or one stands twice.",
+                do="let Alignment.of sort them.",
             )
 
     @staticmethod
@@ -117,7 +118,10 @@ SYMMETRISATIONS: dict[str, Callable[[Links, Links], Links]] = {
 def symmetrised(forward: Alignment, backward: Alignment, how: str = "grow-diag-final-and") -> Alignment:
     """Two directions as one; the confidence in a link is the mean of both, 0 where a direction does not have it."""
     if how not in SYMMETRISATIONS:
-        raise LinksError(f"There is no symmetrisation '{how}'.\n  Do: choose one of {', '.join(SYMMETRISATIONS)}.")
+        raise LinksError(
+            f"There is no symmetrisation '{how}'.",
+            do=f"choose one of {', '.join(SYMMETRISATIONS)}.",
+        )
     one, other = (dict(zip(side.links, side.confidence, strict=True)) for side in (forward, backward))
     links = SYMMETRISATIONS[how](forward.hard, backward.hard)
     return Alignment.of({link: (one.get(link, 0.0) + other.get(link, 0.0)) / 2 for link in links})

@@ -39,8 +39,9 @@ def read_pharaoh(
         for token in row:
             if token.possible:
                 raise LinksError(
-                    f"{frame.name}:{number}: a possible link, '{token.text}', which only gold can have.\n"
-                    "  Usual cause: a gold file given as an alignment.\n  Do: write every link as i-j."
+                    f"{frame.name}:{number}: a possible link, '{token.text}', which only gold can have.",
+                    cause="a gold file given as an alignment.",
+                    do="write every link as i-j.",
                 )
             link = frame.link(token, number)
             confidences[link] = max(token.confidence, confidences.get(link, 0.0))
@@ -65,7 +66,10 @@ def write_pharaoh(alignments: Iterable[Alignment], path: Path | str, *, confiden
     """One line per alignment, as they come."""
     path = Path(path)
     if not path.parent.is_dir():
-        raise LinksError(f"There is no folder '{path.parent}' to write links to.\n  Do: make it, or give another file.")
+        raise LinksError(
+            f"There is no folder '{path.parent}' to write links to.",
+            do="make it, or give another file.",
+        )
     with path.open("w", encoding="ascii", newline="\n") as file:
         file.writelines(to_pharaoh(one, confidence=confidence) + "\n" for one in alignments)
 
@@ -96,17 +100,19 @@ class Frame:
         for side, words, written in zip(("source", "target"), (self.sources, self.targets), sides, strict=True):
             if written < self.first:
                 raise LinksError(
-                    f"{self.name}:{number}: '{token.text}' names word 0, and words are counted from 1 here.\n"
-                    "  Usual cause: a file that counts from 0.\n"
-                    "  Do: say so: --first 0 (first=0 in Python); or check the format that was named."
+                    f"{self.name}:{number}: '{token.text}' names word 0, and words are counted from 1 here.",
+                    cause="a file that counts from 0.",
+                    do="say so: --first 0 (first=0 in Python); or check the format that was named.",
                 )
             if words is not None and number <= len(words) and written - self.first >= words[number - 1]:
                 raise LinksError(
                     f"{self.name}:{number}: '{token.text}' names {side} word {written}, and that sentence has "
-                    f"{words[number - 1]} words, counted from {self.first}.\n"
-                    "  Usual causes: links written target-source, counted from the other number, lines that slipped, "
-                    "or text that was split into words in another way.\n"
-                    "  Do: try --reverse or --first (reverse=, first= in Python), or give the text as it was split."
+                    f"{words[number - 1]} words, counted from {self.first}.",
+                    cause=(
+                        "links written target-source, counted from the other number, lines that slipped, or text "
+                        "that was split into words in another way."
+                    ),
+                    do="try --reverse or --first (reverse=, first= in Python), or give the text as it was split.",
                 )
         return sides[0] - self.first, sides[1] - self.first
 
@@ -126,8 +132,9 @@ def rows(path: Path | str) -> Iterator[list[Token]]:
                 yield [_token(text, f"{path.name}:{number}") for text in line.split()]
         except CorpusError as error:
             raise LinksError(
-                f"{str(error).splitlines()[0]}\n  Usual cause: a text, or a packed file, where links should be.\n"
-                "  Do: give a file of links like 0-0 1-2, which needs no letters but those of ASCII."
+                f"{str(error).splitlines()[0]}",
+                cause="a text, or a packed file, where links should be.",
+                do="give a file of links like 0-0 1-2, which needs no letters but those of ASCII.",
             ) from error
 
 
@@ -147,9 +154,10 @@ def _token(text: str, where: str) -> Token:
     confidence = _confidence(matched[4]) if matched else math.nan
     if matched is None or math.isnan(confidence):
         raise LinksError(
-            f"{where}: '{text:.40}' is no link.\n"
-            "  Known: i-j, i-j with a confidence from 0 to 1 (i-j:0.93), and in gold ipj for a possible link.\n"
-            "  Usual cause: a text, or another format, where links should be.\n  Do: write the line in one of these."
+            f"{where}: '{text:.40}' is no link.",
+            got="i-j, i-j with a confidence from 0 to 1 (i-j:0.93), and in gold ipj for a possible link.",
+            cause="a text, or another format, where links should be.",
+            do="write the line in one of these.",
         )
     return Token(int(matched[1]), int(matched[3]), matched[2] == "p", confidence, text)
 

@@ -90,14 +90,17 @@ def _chosen(lens: Lens, layers: Layers, rows: Rows, sample: Sequence[Pair]) -> C
     wrong = [layer for layer in asked if not isinstance(layer, int) or layer not in there]
     if wrong or not asked:
         raise InputError(
-            f"'{lens.subject.name}' has no cross-attention in layer {wrong[0] if wrong else '(none given)'}.\n"
-            f"  Got: {list(asked)}.  There are layers {there[0]} to {there[-1]}, counted from 0.\n"
-            "  Do: name layers from these, or leave the choice out."
+            f"'{lens.subject.name}' has no cross-attention in layer {(wrong[0] if wrong else '(none given)')}.",
+            got=f"{list(asked)}.  There are layers {there[0]} to {there[-1]}, counted from 0.",
+            do="name layers from these, or leave the choice out.",
         )
     return Choice(tuple(product(positions, asked)), "as asked")
 
 
 def _one_of(name: str, value: str, allowed: Any) -> Any:
     if value not in get_args(allowed):
-        raise InputError(f"There is no {name} '{value}'.\n  Do: choose one of {', '.join(get_args(allowed))}.")
+        raise InputError(
+            f"There is no {name} '{value}'.",
+            do=f"choose one of {', '.join(get_args(allowed))}.",
+        )
     return value

@@ -70,7 +70,8 @@ def compare(
     if a.rows.shape != b.rows.shape or (a.rows[:, 1] != b.rows[:, 1]).any():
         raise ScoreError(
             f"Two aligners were scored on different gold: {len(a.rows)} and {len(b.rows)} sentences, "
-            f"{a.total.sure} and {b.total.sure} sure links.\n  Do: score both on the same sentences, in the same order."
+            f"{a.total.sure} and {b.total.sure} sure links.",
+            do="score both on the same sentences, in the same order.",
         )
     difference = a.total.aer - b.total.aer
     one, other = (np.stack([t.rows[:, 0], t.rows[:, 1], t.rows[:, 2] + t.rows[:, 3]], 1).astype(float) for t in (a, b))
@@ -117,6 +118,6 @@ def _interval(scores: Float[np.ndarray, " sample"], level: float) -> Interval:
 def _check(sentences: int, samples: int, level: float) -> None:
     if not sentences or samples < 1 or not 0 < level < 1:
         raise ScoreError(
-            f"Nothing can be drawn: {sentences} sentences, {samples} resamples, level {level}.\n"
-            "  Do: give at least one sentence and one resample, and a level between 0 and 1, such as 0.95."
+            f"Nothing can be drawn: {sentences} sentences, {samples} resamples, level {level}.",
+            do="give at least one sentence and one resample, and a level between 0 and 1, such as 0.95.",
         )

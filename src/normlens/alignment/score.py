@@ -50,8 +50,8 @@ class Counts:
         """Alignment error rate, from 0 to 1. Refused when there is neither a link found nor a sure one."""
         if not self.links + self.sure:
             raise ScoreError(
-                f"Nothing to score: no links were found and the gold has no sure ones, in {self.sentences} sentences.\n"
-                "  Do: give sentences with sure links."
+                f"Nothing to score: no links were found and the gold has no sure ones, in {self.sentences} sentences.",
+                do="give sentences with sure links.",
             )
         return 1 - (self.sure_hits + self.possible_hits) / (self.links + self.sure)
 
@@ -92,9 +92,10 @@ def tally(alignments: Iterable[Alignment | Links], golds: Sequence[Gold]) -> Tal
     found = [one.hard if isinstance(one, Alignment) else one for one in alignments]
     if len(found) != len(golds):
         raise ScoreError(
-            f"{len(found)} alignments and {len(golds)} gold sentences: sentence {min(len(found), len(golds)) + 1} has "
-            "no partner.\n  Usual causes: blank lines left out of one file, or an alignment cut short.\n"
-            "  Do: give one line per sentence pair on both sides, blank where there are no links."
+            f"{len(found)} alignments and {len(golds)} gold sentences: sentence "
+            f"{min(len(found), len(golds)) + 1} has no partner.",
+            cause="blank lines left out of one file, or an alignment cut short.",
+            do="give one line per sentence pair on both sides, blank where there are no links.",
         )
     counted = [
         (len(links), len(gold.sure), len(links & gold.sure), len(links & gold.possible))

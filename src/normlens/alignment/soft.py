@@ -50,8 +50,8 @@ class Reading:
         maps = block.weights if self.measure == "weights" else block.weighted_norms
         if self.head not in range(maps.shape[1]):
             raise InputError(
-                f"Layer {self.layer} of the cross-attention has no head {self.head}.\n"
-                f"  Do: name one of its {maps.shape[1]} heads, 0 to {maps.shape[1] - 1}."
+                f"Layer {self.layer} of the cross-attention has no head {self.head}.",
+                do=f"name one of its {maps.shape[1]} heads, 0 to {maps.shape[1] - 1}.",
             )
         return maps[:, self.head]
 

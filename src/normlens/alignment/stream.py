@@ -85,14 +85,14 @@ def check(lens: Lens) -> None:
     """Only a model that reads one text and writes another has a cross-attention between the two."""
     if not lens.subject.is_seq2seq:
         raise InputError(
-            f"'{lens.subject.name}' is not a sequence-to-sequence model, so no word of one text looks at the other's.\n"
-            "  Usual cause: an encoder such as BERT, or a decoder such as GPT.\n"
-            "  Do: give a translation model, e.g. Helsinki-NLP/opus-mt-de-en, or none for the embedded one."
+            f"'{lens.subject.name}' is not a sequence-to-sequence model, so no word of one text looks at the other's.",
+            cause="an encoder such as BERT, or a decoder such as GPT.",
+            do="give a translation model, e.g. Helsinki-NLP/opus-mt-de-en, or none for the embedded one.",
         )
     if lens.subject.tokenizer is None:
         raise InputError(
-            f"'{lens.subject.name}' was loaded without a tokenizer, so its words are unknown.\n"
-            "  Do: normlens.load(model, tokenizer)."
+            f"'{lens.subject.name}' was loaded without a tokenizer, so its words are unknown.",
+            do="normlens.load(model, tokenizer).",
         )
 
 

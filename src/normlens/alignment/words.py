@@ -32,8 +32,10 @@ def splitter(name: Splitter | str) -> Splitter:
     if kind == "moses":
         return _moses(language or "en")
     raise InputError(
-        f"There is no word splitter '{name}'.\n  Do: choose whitespace, punctuation or moses:LANGUAGE, "
-        "or from Python give a function from a text to its words."
+        f"There is no word splitter '{name}'.",
+        do=(
+            "choose whitespace, punctuation or moses:LANGUAGE, or from Python give a function from a text to its words."
+        ),
     )
 
 
@@ -42,8 +44,8 @@ def _moses(language: str) -> Splitter:
         from sacremoses import MosesTokenizer
     except ImportError as error:
         raise InputError(
-            "The Moses tokenizer needs the sacremoses package, which is not installed.\n"
-            "  Do: pip install sacremoses, or split words by 'punctuation'."
+            "The Moses tokenizer needs the sacremoses package, which is not installed.",
+            do="pip install sacremoses, or split words by 'punctuation'.",
         ) from error
     tokenizer: Any = MosesTokenizer(lang=language)
     return lambda text: tokenizer.tokenize(text, escape=False)

@@ -169,8 +169,8 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
     except (TypeError, RuntimeError) as error:  # a handle on something outside Python
         if hasattr(value, "update") or hasattr(value, "get_seq_length"):
             raise CopyError(
-                f"The {type(value).__name__} given as an input cannot be copied, and a run would change it: {error}.\n"
-                "  Do: give a cache that copy.deepcopy takes."
+                f"The {type(value).__name__} given as an input cannot be copied, and a run would change it: {error}.",
+                do="give a cache that copy.deepcopy takes.",
             ) from error
         return value
 
@@ -193,8 +193,10 @@ def _agree(stood_in: list[Tensor], expected: list[Tensor], own: tuple[str, ...],
     if not difference <= allowed:
         raise StandInError(
             f"Eager attention stands in for '{own[0]}', which cannot be read, but its output differs by "
-            f"{difference:.1e} (allowed {allowed:.0e}).\n"
-            f"  Usual cause: '{own[0]}' masks or scales otherwise than eager attention on inputs like this one.\n"
-            "  Do: write it with torch.softmax or scaled_dot_product_attention, so that it can be read; or\n"
-            "  model.set_attn_implementation('eager')"
+            f"{difference:.1e} (allowed {allowed:.0e}).",
+            cause=f"'{own[0]}' masks or scales otherwise than eager attention on inputs like this one.",
+            do=(
+                "write it with torch.softmax or scaled_dot_product_attention, so that it can be read; or "
+                "model.set_attn_implementation('eager')"
+            ),
         )

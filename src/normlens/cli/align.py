@@ -139,7 +139,10 @@ def _compare(options: argparse.Namespace) -> int:
 def _lenses(options: argparse.Namespace) -> tuple[Lens, Lens | None]:
     if options.model is None:
         if options.reverse_model is not None:
-            raise InputError("--reverse-model was given without --model.\n  Do: name the model of the first direction.")
+            raise InputError(
+                "--reverse-model was given without --model.",
+                do="name the model of the first direction.",
+            )
         return default_lens(options.languages), default_lens("-".join(reversed(options.languages.split("-"))))
     return load_from(options), None if options.reverse_model is None else load_from(options, options.reverse_model)
 
@@ -148,8 +151,8 @@ def _check_no_comparison(options: argparse.Namespace) -> None:
     asked = [f"--{name}" for name in ("gradients", "aligners", "possible") if getattr(options, name)]
     if asked:
         raise InputError(
-            f"{' and '.join(asked)} belong to a comparison, which needs gold links.\n"
-            "  Do: give --gold, or leave them out to align only."
+            f"{' and '.join(asked)} belong to a comparison, which needs gold links.",
+            do="give --gold, or leave them out to align only.",
         )
 
 

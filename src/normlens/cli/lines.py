@@ -44,8 +44,10 @@ def write_lines(texts: Iterable[str], path: Path, *, behind: int = 0, total: int
         out = path.open("a" if behind else "w", encoding="utf-8", buffering=1)
     except OSError as error:
         raise LinesError(
-            f"'{path}' cannot be written.\n  Got: {error.strerror}.\n"
-            "  Usual causes: its folder does not exist, or you may not write there.\n  Do: name another file."
+            f"'{path}' cannot be written.",
+            got=f"{error.strerror}.",
+            cause="its folder does not exist, or you may not write there.",
+            do="name another file.",
         ) from error
     with out:
         for text in tqdm(texts, initial=behind, total=total, unit="line", disable=None, file=sys.stderr, leave=False):

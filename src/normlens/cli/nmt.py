@@ -65,12 +65,15 @@ def run_train(options: argparse.Namespace) -> int:
     recipe = tailored(PRESETS[options.preset], **{name: getattr(options, name) for name in NUMBERS})
     valid = (options.valid_source, options.valid_target)
     if None in valid and valid != (None, None):
-        raise TextError("Validation needs both sides.\n  Do: give --valid-source and --valid-target, or neither.")
+        raise TextError(
+            "Validation needs both sides.",
+            do="give --valid-source and --valid-target, or neither.",
+        )
     sized = [f"--{name}" for name in SIZES if getattr(options, name) is not None]
     if options.start is not None and sized:
         raise RecipeError(
-            f"A model to start from has its own sizes, so {' and '.join(sized)} cannot be given.\n"
-            "  Do: leave the sizes out, or train from fresh weights."
+            f"A model to start from has its own sizes, so {' and '.join(sized)} cannot be given.",
+            do="leave the sizes out, or train from fresh weights.",
         )
     if options.threads is not None:
         torch.set_num_threads(options.threads)
@@ -96,7 +99,10 @@ def run_translate(options: argparse.Namespace) -> int:
     """Translate line by line, as the lines come."""
     given = lines_from(options.file, encoding=options.encoding)
     if options.out is not None and options.out.exists() and options.out.resolve() == Path(options.file).resolve():
-        raise LinesError(f"'{options.out}' is the text itself.\n  Do: write to another file.")
+        raise LinesError(
+            f"'{options.out}' is the text itself.",
+            do="write to another file.",
+        )
     model, tokens = load_translator(options.model, device=options.device)
 
     def cut(line: int, longest: int) -> None:

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from normlens import reports, reproduction
+from normlens import papers, reports
 from normlens.cli.options import add_model, load_from
 from normlens.cli.progress import Progress
 from normlens.models import LoadError
-from normlens.reproduction.data import FILE
+from normlens.papers.data import FILE
 
 MODEL = "bert-base-uncased"
 WEIGHTS = (
@@ -62,8 +62,11 @@ def register(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run, print, write."""
     if options.resume and options.out is None:
-        raise reproduction.ReproductionError("--resume goes on with a run in a folder.\n  Do: give it with --out.")
-    data = reproduction.read(options.data, options.limit)
+        raise papers.ReproductionError(
+            "--resume goes on with a run in a folder.",
+            do="give it with --out.",
+        )
+    data = papers.read(options.data, options.limit)
     if data.stand_in:
         print(f"normlens: the data is a stand-in. {data.stand_in}", file=sys.stderr)
     if options.out is not None:
@@ -73,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     except LoadError as error:
         raise LoadError(f"{error}\n{WEIGHTS}") from error
     with Progress(resumed=options.resume) as progress:
-        findings, comparison = reproduction.reproduce(
+        findings, comparison = papers.reproduce(
             lens,
             data,
             ranks=options.ranks,
@@ -82,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
             resume=options.resume,
             progress=progress,
         )
-    print(json.dumps(comparison.to_json(), ensure_ascii=False) if options.json else reproduction.show(comparison))
+    print(json.dumps(comparison.to_json(), ensure_ascii=False) if options.json else papers.show(comparison))
     if options.out is not None:
-        print(f"Report: {reproduction.write(findings, comparison, options.out)}", file=sys.stderr)
+        print(f"Report: {papers.write(findings, comparison, options.out)}", file=sys.stderr)
     return 0

@@ -9,7 +9,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from normlens.server import Limits, Settings, allowed, serve
+from normlens.explorer import Limits, Settings, allowed, serve
 
 EXAMPLES = """examples:
   normlens serve --open                                    # the embedded models, in your browser

@@ -90,14 +90,17 @@ def _check_files(options: argparse.Namespace) -> None:
     for name, suffixes in forms.items():
         path = getattr(options, name)
         if path is not None and path.suffix not in suffixes:
-            raise InputError(f"--{name} {path}: this does not say its form.\n  Do: end it in {' or '.join(suffixes)}.")
+            raise InputError(
+                f"--{name} {path}: this does not say its form.",
+                do=f"end it in {' or '.join(suffixes)}.",
+            )
 
 
 def _compare(lens: Lens, trace: Trace, options: argparse.Namespace, look: dict[str, Any]) -> int:
     if options.table or options.save or options.json:
         raise InputError(
-            "--table, --save and --json are for one text; a difference has --html and --figure.\n"
-            "  Do: run it twice, once for each text or model."
+            "--table, --save and --json are for one text; a difference has --html and --figure.",
+            do="run it twice, once for each text or model.",
         )
     other = lens if options.against_model is None else load_from(options, options.against_model)
     text = options.text if options.against is None else options.against
@@ -122,8 +125,8 @@ def _traced(lens: Lens, options: argparse.Namespace, text: str | None) -> Trace:
         return lens.trace((text, options.pair) if options.pair else text, truncate=options.truncate)
     if not lens.subject.is_seq2seq:
         raise InputError(
-            f"--target is for sequence-to-sequence models; '{lens.subject.name}' has one side.\n"
-            "  Do: leave it out; a second text of the same side is given with --pair."
+            f"--target is for sequence-to-sequence models; '{lens.subject.name}' has one side.",
+            do="leave it out; a second text of the same side is given with --pair.",
         )
     return lens.trace(source=text, target=options.target, truncate=options.truncate)
 
@@ -132,12 +135,16 @@ def _image(path: Path) -> Any:
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
-        raise InputError("Images need Pillow, which is not installed.\n  Do: pip install pillow.") from error
+        raise InputError(
+            "Images need Pillow, which is not installed.",
+            do="pip install pillow.",
+        ) from error
     try:
         return Image.open(path).convert("RGB")
     except (OSError, UnidentifiedImageError) as error:
         raise InputError(
-            f"'{path}' cannot be read as an image: {error}.\n  Do: give a .png, .jpg or the like."
+            f"'{path}' cannot be read as an image: {error}.",
+            do="give a .png, .jpg or the like.",
         ) from error
 
 

@@ -39,20 +39,22 @@ class Category:
     def __post_init__(self) -> None:
         if not self.name.strip() or self.name == OTHER:
             raise CategoryError(
-                f"A category cannot be called {self.name!r}.\n"
-                f"  Usual cause: {OTHER!r} is what all tokens of no category fall into; it is always there.\n"
-                "  Do: give it another name."
+                f"A category cannot be called {self.name!r}.",
+                cause=f"{OTHER!r} is what all tokens of no category fall into; it is always there.",
+                do="give it another name.",
             )
         if not (self.tokens or self.pattern or self.place):
             raise CategoryError(
-                f"Category {self.name!r} claims no token.\n  Do: give it tokens, a pattern or a place: see Category."
+                f"Category {self.name!r} claims no token.",
+                do="give it tokens, a pattern or a place: see Category.",
             )
         try:
             re.compile(self.pattern or "")
         except re.error as error:
             raise CategoryError(
-                f"Category {self.name!r} has a pattern that is no regular expression: {self.pattern}\n  Got: {error}\n"
-                "  Do: put a backslash before a sign that is meant literally: . * + ? ( ) [ ] { } | ^ $"
+                f"Category {self.name!r} has a pattern that is no regular expression: {self.pattern}",
+                got=f"{error}",
+                do="put a backslash before a sign that is meant literally: . * + ? ( ) [ ] { } | ^ $",
             ) from error
 
     def __str__(self) -> str:
@@ -85,10 +87,14 @@ class Categories:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise CategoryError(
-                f"Two categories have one name: {', '.join(twice)}.\n  Do: join their tokens, or rename one."
+                f"Two categories have one name: {', '.join(twice)}.",
+                do="join their tokens, or rename one.",
             )
         if len(names) > MOST:
-            raise CategoryError(f"{len(names)} categories are more than {MOST}.\n  Do: join some.")
+            raise CategoryError(
+                f"{len(names)} categories are more than {MOST}.",
+                do="join some.",
+            )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -76,9 +76,11 @@ def _category(name: str, value: Any) -> Category:
         return Category(name, place=_place(name, value))
     if isinstance(value, str) or not isinstance(value, (Sequence, frozenset, set)):
         raise CategoryError(
-            f"Category {name!r} is given by something else than tokens: {value!r:.60}.\n"
-            "  Do: give a list of tokens [',', '.'], a pattern re.compile('[0-9]+'), or '@first', '@special',\n"
-            "  '@punctuation'."
+            f"Category {name!r} is given by something else than tokens: {value!r:.60}.",
+            do=(
+                "give a list of tokens [',', '.'], a pattern re.compile('[0-9]+'), or '@first', '@special', "
+                "'@punctuation'."
+            ),
         )
     return Category(name, _tokens(name, value))
 

@@ -37,13 +37,19 @@ def opened(path: Path) -> Iterator[BufferedIOBase]:
         with UNPACK.get(path.suffix.lower(), open)(path, "rb") as stream:
             yield stream
     except FileNotFoundError as error:
-        raise CorpusError(f"There is no file '{path}'.\n  Do: check the path.") from error
+        raise CorpusError(
+            f"There is no file '{path}'.",
+            do="check the path.",
+        ) from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise CorpusError(
-            f"'{path}' cannot be read.\n"
-            f"  Got: {getattr(error, 'strerror', None) or str(error) or type(error).__name__}\n"
-            "  Usual causes: a download that was cut short, a name that promises another format (.gz, .xz, .bz2),\n"
-            "  or a file that you may not read.\n  Do: fetch it again, or check it with the tool that made it."
+            f"'{path}' cannot be read.",
+            got=f"{getattr(error, 'strerror', None) or str(error) or type(error).__name__}",
+            cause=(
+                "a download that was cut short, a name that promises another format (.gz, .xz, .bz2), or a "
+                "file that you may not read."
+            ),
+            do="fetch it again, or check it with the tool that made it.",
         ) from error
 
 

@@ -39,22 +39,24 @@ def record(value: Any, where: str, layout: Layout) -> Item:
         value = _fields(value, where, layout)
     elif layout.column is not None:
         raise CorpusError(
-            f"{where}: no field '{layout.column}', for it has no fields: {value!r:.60}.\n"
-            "  Do: leave out --column, in Python column=."
+            f"{where}: no field '{layout.column}', for it has no fields: {value!r:.60}.",
+            do="leave out --column, in Python column=.",
         )
     texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else ()
     if len(texts) not in (1, 2) or not all(isinstance(text, str) for text in texts):
         raise CorpusError(
-            f"{where}: neither a text nor a pair of texts.\n  Got: {value!r:.60}\n"
-            '  Do: give a text, or two in a list; in JSON {"text": "..."} or {"text": ["...", "..."]}.'
+            f"{where}: neither a text nor a pair of texts.",
+            got=f"{value!r:.60}",
+            do='give a text, or two in a list; in JSON {"text": "..."} or {"text": ["...", "..."]}.',
         )
     for text in texts:
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise CorpusError(
-                f"{where}: half of a surrogate pair at character {error.start}, which no tokenizer reads.\n"
-                "  Usual cause: a text cut in the middle of an emoji.\n  Do: leave that character out."
+                f"{where}: half of a surrogate pair at character {error.start}, which no tokenizer reads.",
+                cause="a text cut in the middle of an emoji.",
+                do="leave that character out.",
             ) from error
     return Item(texts, None, where)
 
@@ -67,9 +69,12 @@ def _fields(value: Mapping[Any, Any], where: str, layout: Layout) -> Any:
     for name in (column, pair):
         if name is not None and name not in value:
             raise CorpusError(
-                f"{where}: no field '{name}'.\n  It has: {', '.join(map(str, value)) or 'nothing'}.\n"
-                "  Do: name the field that holds the text: --column (column= in Python), and that of a second one:\n"
-                "  --pair-column (pair_column=)."
+                f"{where}: no field '{name}'.",
+                got=f"{', '.join(map(str, value)) or 'nothing'}.",
+                do=(
+                    "name the field that holds the text: --column (column= in Python), and that of a second one: "
+                    "--pair-column (pair_column=)."
+                ),
             )
     first = value[column]
     if pair is None:
@@ -85,9 +90,10 @@ def _json_lines(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise CorpusError(
-                f"{name}:{number}: not JSON.\n  Got: {line[:60]!r} ({error})\n"
-                "  Usual cause: a line that was cut, or an object written over several lines.\n"
-                "  Do: write one JSON value per line; name plain text .txt and one long list .json."
+                f"{name}:{number}: not JSON.",
+                got=f"{line[:60]!r} ({error})",
+                cause="a line that was cut, or an object written over several lines.",
+                do="write one JSON value per line; name plain text .txt and one long list .json.",
             ) from error
         yield record(value, f"{name}:{number}", layout)
 
@@ -97,14 +103,16 @@ def _json(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
         values = json.loads("\n".join(text))
     except (ValueError, RecursionError) as error:
         raise CorpusError(
-            f"'{name}' is not JSON.\n  Got: {error}\n"
-            "  Usual cause: one JSON value per line, which is another format.\n"
-            "  Do: name it .jsonl when each line stands for itself."
+            f"'{name}' is not JSON.",
+            got=f"{error}",
+            cause="one JSON value per line, which is another format.",
+            do="name it .jsonl when each line stands for itself.",
         ) from error
     if not isinstance(values, list):
         raise CorpusError(
-            f"'{name}' holds no list of texts.\n  Got: a JSON {type(values).__name__}: {values!r:.60}\n"
-            '  Do: write a list: ["...", "..."] or [{"text": "..."}, ...].'
+            f"'{name}' holds no list of texts.",
+            got=f"a JSON {type(values).__name__}: {values!r:.60}",
+            do='write a list: ["...", "..."] or [{"text": "..."}, ...].',
         )
     for index, value in enumerate(values):
         yield record(value, f"{name}[{index}]", layout)
@@ -113,9 +121,11 @@ def _json(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
 def _plain(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
     if layout.column is not None or layout.pair_column is not None:
         raise CorpusError(
-            f"'{name}' is read as plain text, which has no columns.\n"
-            "  Do: leave out --column and --pair-column (column=, pair_column= in Python); or name the file .csv,\n"
-            "  .tsv or .jsonl if it is one."
+            f"'{name}' is read as plain text, which has no columns.",
+            do=(
+                "leave out --column and --pair-column (column=, pair_column= in Python); or name the file "
+                ".csv, .tsv or .jsonl if it is one."
+            ),
         )
     if layout.split == "line":
         yield from (Item((line,), None, f"{name}:{n}") for n, line in enumerate(text, start=1) if line.strip())

@@ -42,15 +42,21 @@ def from_file(path: str | Path, vocabulary_size: int) -> FrequencyRanks:
                 rank, token = _ranked(line, f"{path.name}:{number}")
                 if token >= vocabulary_size:
                     raise CorpusError(
-                        f"{path.name}:{number}: token id {token}, but the vocabulary ends at {vocabulary_size - 1}.\n"
-                        "  Usual cause: the ranks belong to another tokenizer.\n"
-                        "  Do: give ranks of this one; or rank by vocabulary order or by counts on your own corpus."
+                        f"{path.name}:{number}: token id {token}, but the vocabulary ends at {vocabulary_size - 1}.",
+                        cause="the ranks belong to another tokenizer.",
+                        do="give ranks of this one; or rank by vocabulary order or by counts on your own corpus.",
                     )
                 if token in found:
-                    raise CorpusError(f"{path.name}:{number}: token id {token} is ranked twice.\n  Do: remove one.")
+                    raise CorpusError(
+                        f"{path.name}:{number}: token id {token} is ranked twice.",
+                        do="remove one.",
+                    )
                 found[token] = rank
     if not found:
-        raise CorpusError(f"'{path}' ranks no token.\n  Do: give lines of `rank count token_id`.")
+        raise CorpusError(
+            f"'{path}' ranks no token.",
+            do="give lines of `rank count token_id`.",
+        )
     ranks = np.full(vocabulary_size, max(found.values()) + 1, dtype=np.int64)
     ranks[list(found)] = list(found.values())
     return FrequencyRanks(path.name, ranks, np.zeros(vocabulary_size, dtype=np.bool_))
@@ -60,8 +66,9 @@ def from_counts(counts: Int[np.ndarray, " vocabulary"], source: str = "own count
     """Ranks by how often each id was seen."""
     if not len(counts) or counts.min() < 0 or not counts.any():
         raise CorpusError(
-            "There are no counts to rank tokens by.\n  Usual cause: nothing was counted, or a count is negative.\n"
-            "  Do: give how often each token id occurs, at least one of them more than never."
+            "There are no counts to rank tokens by.",
+            cause="nothing was counted, or a count is negative.",
+            do="give how often each token id occurs, at least one of them more than never.",
         )
     seen = np.sort(counts[counts > 0])
     ranks = len(seen) - np.searchsorted(seen, counts, side="right") + 1
@@ -81,8 +88,9 @@ def from_vocabulary(tokenizer: Any) -> FrequencyRanks:
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
     if not hasattr(tokenizer, "get_vocab"):
         raise CorpusError(
-            "There is no vocabulary to rank tokens by.\n  Usual cause: the model was loaded without a tokenizer.\n"
-            "  Do: load it with one; or give a file of ranks, or counts."
+            "There is no vocabulary to rank tokens by.",
+            cause="the model was loaded without a tokenizer.",
+            do="load it with one; or give a file of ranks, or counts.",
         )
     vocabulary = sorted((number, str(token)) for token, number in tokenizer.get_vocab().items())
     top = _top(tokenizer, vocabulary)
@@ -118,7 +126,8 @@ def _ranked(line: str, where: str) -> tuple[int, int]:
         rank, token = 0, -1
     if rank < 1 or token < 0:
         raise CorpusError(
-            f"{where}: not a rank.\n  Got: {line[:60]!r}\n"
-            "  Do: write `rank count token_id`, three whole numbers separated by a tab or spaces, ranks from 1."
+            f"{where}: not a rank.",
+            got=f"{line[:60]!r}",
+            do="write `rank count token_id`, three whole numbers separated by a tab or spaces, ranks from 1.",
         )
     return rank, token

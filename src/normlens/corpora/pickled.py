@@ -31,12 +31,19 @@ def sequences(stream: BufferedIOBase, name: str) -> Iterator[Item]:
     """One item of tokens per sequence."""
     values = _plain_data(stream, name)
     if not isinstance(values, list):
-        raise CorpusError(f"'{name}' holds a {type(values).__name__}.\n  Do: give {EXPECTED}.")
+        raise CorpusError(
+            f"'{name}' holds a {type(values).__name__}.",
+            do=f"give {EXPECTED}.",
+        )
     for index, value in enumerate(values):
         tokens = value.get("tokens") if isinstance(value, dict) else None
         if not isinstance(tokens, (list, tuple)) or not all(isinstance(token, str) for token in tokens):
             got = f"keys {', '.join(map(repr, value))}" if isinstance(value, dict) else f"{value!r:.60}"
-            raise CorpusError(f"{name}[{index}]: no list of tokens.\n  Got: {got:.80}\n  Do: give {EXPECTED}.")
+            raise CorpusError(
+                f"{name}[{index}]: no list of tokens.",
+                got=f"{got:.80}",
+                do=f"give {EXPECTED}.",
+            )
         yield Item((), tuple(tokens), f"{name}[{index}]")
 
 
@@ -47,8 +54,10 @@ def _plain_data(stream: BufferedIOBase, name: str) -> Any:
         raise CorpusError(f"'{name}' is refused: {error}") from None
     except Exception as error:  # a damaged pickle raises whatever its bytes lead to
         raise CorpusError(
-            f"'{name}' is not a pickle, or a damaged one.\n  Got: {str(error) or type(error).__name__}\n"
-            f"  Usual cause: a download that was cut short.\n  Do: fetch it again; it should be {EXPECTED}."
+            f"'{name}' is not a pickle, or a damaged one.",
+            got=f"{str(error) or type(error).__name__}",
+            cause="a download that was cut short.",
+            do=f"fetch it again; it should be {EXPECTED}.",
         ) from error
 
 
@@ -59,13 +68,16 @@ class _Data(pickle._Unpickler):
         if (module, name) in ARRAYS:
             return _Array
         raise CorpusError(
-            f"it asks for '{module}.{name}', and nothing that a pickle names is run.\n"
-            "  Usual cause: it holds objects (tensors, models) rather than lists of strings.\n"
-            f"  Do: write {EXPECTED}; or texts, as .jsonl."
+            f"it asks for '{module}.{name}', and nothing that a pickle names is run.",
+            cause="it holds objects (tensors, models) rather than lists of strings.",
+            do=f"write {EXPECTED}; or texts, as .jsonl.",
         )
 
     def persistent_load(self, pid: Any) -> NoReturn:
-        raise CorpusError(f"it refers to something outside itself ({pid!r:.60}).\n  Do: write {EXPECTED}.")
+        raise CorpusError(
+            f"it refers to something outside itself ({pid!r:.60}).",
+            do=f"write {EXPECTED}.",
+        )
 
     def _decode_string(self, value: bytes) -> str:
         return "" if len(value) > LONG else value.decode("latin1")

@@ -33,9 +33,9 @@ class Corpus:
             yield item
         if item is None:
             raise CorpusError(
-                f"There is no text in the corpus ({self.name}).\n"
-                "  Usual cause: an empty file or list, or blank lines alone.\n"
-                "  Do: give at least one text (two for pairs)."
+                f"There is no text in the corpus ({self.name}).",
+                cause="an empty file or list, or blank lines alone.",
+                do="give at least one text (two for pairs).",
             )
 
     def describe(self) -> str:
@@ -94,7 +94,10 @@ def default_corpus() -> Corpus:
 def survey(corpus: Corpus, limit: int | None = None) -> Survey:
     """Count and hash the first `limit` items, or all, in one pass."""
     if limit is not None and limit < 1:
-        raise CorpusError(f"A limit of {limit} leaves nothing.\n  Do: give 1 or more, or no limit.")
+        raise CorpusError(
+            f"A limit of {limit} leaves nothing.",
+            do="give 1 or more, or no limit.",
+        )
     content, count = hashlib.sha256(), 0
     for item in islice(corpus, limit):
         count += 1
@@ -104,12 +107,16 @@ def survey(corpus: Corpus, limit: int | None = None) -> Survey:
 
 def _check(split: str, encoding: str) -> None:
     if split not in get_args(Split):
-        raise CorpusError(f"Texts cannot be split by {split!r}.\n  Do: give one of {', '.join(get_args(Split))}.")
+        raise CorpusError(
+            f"Texts cannot be split by {split!r}.",
+            do=f"give one of {', '.join(get_args(Split))}.",
+        )
     try:
         "".encode(encoding)
     except LookupError as error:
         raise CorpusError(
-            f"There is no text encoding '{encoding}'.\n  Do: give one that Python knows: 'utf-8', 'latin-1', 'utf-16'."
+            f"There is no text encoding '{encoding}'.",
+            do="give one that Python knows: 'utf-8', 'latin-1', 'utf-16'.",
         ) from error
 
 

@@ -39,8 +39,8 @@ def from_values(source: Any, layout: Layout, note: Note) -> Start:
     """Texts, pairs or mappings; an iterator is read once and kept."""
     if isinstance(source, (bytes, Mapping)) or not isinstance(source, Iterable):
         raise CorpusError(
-            f"This is not a corpus: {type(source).__name__}.\n"
-            "  Do: give a path, '-' for standard input, or a list of texts or of pairs of texts."
+            f"This is not a corpus: {type(source).__name__}.",
+            do="give a path, '-' for standard input, or a list of texts or of pairs of texts.",
         )
 
     def start() -> Iterator[Item]:
@@ -57,9 +57,9 @@ def _check_exists(path: Path) -> None:
     except OSError:
         pass  # a name no file can have, e.g. one that is too long
     raise CorpusError(
-        f"There is no file or folder '{str(path)[:300]}'.\n"
-        "  Usual causes: a misspelt path, another working directory, or a text where a path is expected.\n"
-        "  Do: check the path; write a text itself to a file, or in Python give it in a list: ['...']."
+        f"There is no file or folder '{str(path)[:300]}'.",
+        cause="a misspelt path, another working directory, or a text where a path is expected.",
+        do="check the path; write a text itself to a file, or in Python give it in a list: ['...'].",
     )
 
 
@@ -79,9 +79,9 @@ def _files(folder: Path, layout: Layout, note: Note) -> list[Path]:
             note(f"{name.as_posix()} was left out: it seems binary")
     if not found:
         raise CorpusError(
-            f"There is no corpus file in the folder '{folder}'.\n"
-            "  Usual causes: an empty folder, or files that are hidden or binary.\n"
-            f"  Do: put plain text there, or {' '.join(FORMATS)}, packed or not."
+            f"There is no corpus file in the folder '{folder}'.",
+            cause="an empty folder, or files that are hidden or binary.",
+            do=f"put plain text there, or {' '.join(FORMATS)}, packed or not.",
         )
     return found
 
@@ -104,8 +104,8 @@ def _with_text(given: Iterator[Item], name: str, layout: Layout, note: Note) -> 
             yield item
         elif len(item.texts) != 1:
             raise CorpusError(
-                f"{item.where}: already {'a pair' if item.texts else 'tokens'}, so pairs cannot be made of it.\n"
-                "  Do: leave out --pairs, in Python pairs=True."
+                f"{item.where}: already {('a pair' if item.texts else 'tokens')}, so pairs cannot be made of it.",
+                do="leave out --pairs, in Python pairs=True.",
             )
         elif first is None:
             first = item

@@ -27,17 +27,18 @@ def rows(text: Iterator[str], name: str, kind: str, layout: Layout, note: Callab
                 continue
             if len(row) <= max(columns):
                 raise CorpusError(
-                    f"{where}: {len(row)} columns, but the text is in column {max(columns)} (counted from 0).\n"
-                    f"  Got: {row!r:.80}\n"
-                    "  Usual cause: a separator or a line end inside a text that is not quoted.\n"
-                    "  Do: correct the row, or convert the table to .jsonl."
+                    f"{where}: {len(row)} columns, but the text is in column {max(columns)} (counted from 0).",
+                    got=f"{row!r:.80}",
+                    cause="a separator or a line end inside a text that is not quoted.",
+                    do="correct the row, or convert the table to .jsonl.",
                 )
             yield Item(tuple(row[column] for column in columns), None, where)
     except csv.Error as error:
         raise CorpusError(
-            f"{name}:{reader.line_num}: not a row of a table.\n  Got: {error}\n"
-            "  Usual causes: a quotation mark that is never closed, or a text too long for a table.\n"
-            '  Do: write a quotation mark inside a quoted text twice (""); or convert the table to .jsonl.'
+            f"{name}:{reader.line_num}: not a row of a table.",
+            got=f"{error}",
+            cause="a quotation mark that is never closed, or a text too long for a table.",
+            do='write a quotation mark inside a quoted text twice (""); or convert the table to .jsonl.',
         ) from error
 
 
@@ -71,8 +72,10 @@ def _column(column: str | int, names: list[str], name: str) -> int:
     if str(column).isdecimal() and int(column) < len(names):
         return int(column)
     raise CorpusError(
-        f"'{name}' has no column '{column}'.\n"
-        f"  It has: {', '.join(f'{i}: {cell!r:.30}' for i, cell in enumerate(names)) or 'nothing'}.\n"
-        "  Do: name the column of the text: --column (column= in Python), by its name, or by its number when there\n"
-        "  are no names; and that of a second text: --pair-column (pair_column=)."
+        f"'{name}' has no column '{column}'.",
+        got=f"{', '.join((f'{i}: {cell!r:.30}' for i, cell in enumerate(names))) or 'nothing'}.",
+        do=(
+            "name the column of the text: --column (column= in Python), by its name, or by its number "
+            "when there are no names; and that of a second text: --pair-column (pair_column=)."
+        ),
     )

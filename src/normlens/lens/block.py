@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from jaxtyping import Float
 from torch import Tensor
 
-from normlens.decompose import weighted_norms
+from normlens.algebra import weighted_norms
 from normlens.errors import NormlensError
 from normlens.lens.wiring import Kind, Wire
 
@@ -98,8 +98,8 @@ class Block:
     def _get(self, name: str) -> Tensor:
         if name not in self.kept:
             raise NotKept(
-                f"This trace did not keep '{name}'; it has {', '.join(self.kept)}.\n"
-                f"  Do: trace again with fields=(..., {name!r})."
+                f"This trace did not keep '{name}'; it has {', '.join(self.kept)}.",
+                do=f"trace again with fields=(..., {name!r}).",
             )
         return self.kept[name]
 
@@ -117,12 +117,18 @@ class Layers:
             return self.blocks[number]
         refused = next((w.reason for w in self.wires if w.layer == number and w.reason), None)
         if refused:
-            raise NotKept(f"{self.kind} layer {number} was refused: {refused}.\n  See all: normlens doctor MODEL.")
+            raise NotKept(
+                f"{self.kind} layer {number} was refused: {refused}.",
+                do="See all: normlens doctor MODEL.",
+            )
         if not self.depth:
             raise IndexError(f"this model has no {self.kind} attention")
         if number < 0 or number >= self.depth:
             raise IndexError(f"{self.kind} attention has layers 0 to {self.depth - 1}, not {layer}")
-        raise NotKept(f"{self.kind} layer {number} was not kept; this trace has {sorted(self.blocks)}.\n  Do: layers=.")
+        raise NotKept(
+            f"{self.kind} layer {number} was not kept; this trace has {sorted(self.blocks)}.",
+            do="layers=.",
+        )
 
     @property
     def depth(self) -> int:

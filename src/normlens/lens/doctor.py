@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from normlens import tiny
+from normlens import probes
 from normlens.capture import Own, Padding, examine
 from normlens.errors import NormlensError
 from normlens.lens.probe import find_probe
@@ -86,9 +86,9 @@ def diagnose(subject: Subject, probe: Mapping[str, Any] | None = None) -> Diagno
     found = None if probe is not None else find_probe(subject)
     if probe is None and found is None:
         raise NoProbe(
-            f"No made-up input was accepted by '{subject.name}'.\n"
-            "  Usual cause: a model with inputs of its own.\n"
-            "  Do: in Python, normlens.load(model, probe={...}) with inputs it takes."
+            f"No made-up input was accepted by '{subject.name}'.",
+            cause="a model with inputs of its own.",
+            do="in Python, normlens.load(model, probe={...}) with inputs it takes.",
         )
     inputs, untapped = (found.inputs, found.untapped) if found is not None else (probe or {}, None)
     examination = examine(subject.model, inputs, untapped=untapped)
@@ -107,8 +107,8 @@ def diagnose(subject: Subject, probe: Mapping[str, Any] | None = None) -> Diagno
 
 def tiny_subject(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Subject:
     """A small random model of the same architecture: a model type, or a name or folder whose configuration is read."""
-    if name in tiny.model_types():
-        built = tiny.build(name)
+    if name in probes.model_types():
+        built = probes.build(name)
     else:
-        built = tiny.build_from(configuration(name, revision=revision, trust_remote_code=trust_remote_code))
+        built = probes.build_from(configuration(name, revision=revision, trust_remote_code=trust_remote_code))
     return Subject(built.model, None, f"{name} (small, random weights)", "random")

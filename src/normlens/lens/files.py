@@ -39,15 +39,22 @@ def save(trace: Trace, path: Path, look: Mapping[str, Any]) -> Path:
         return trace.figure(**look).save(path)
     writer = WRITERS.get(path.suffix)
     if writer is None:
-        raise FileError(f"'{path.name}' does not say its form.\n  Do: end it in {', '.join((*WRITERS, *views.FORMS))}.")
+        raise FileError(
+            f"'{path.name}' does not say its form.",
+            do=f"end it in {', '.join((*WRITERS, *views.FORMS))}.",
+        )
     if look:
-        raise FileError(f"{', '.join(look)}: a {path.suffix} file holds everything.\n  Do: leave it out.")
+        raise FileError(
+            f"{', '.join(look)}: a {path.suffix} file holds everything.",
+            do="leave it out.",
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         writer(trace, path)
     except OSError as error:
         raise FileError(
-            f"'{path}' cannot be written: {error.strerror or error}.\n  Do: choose another place."
+            f"'{path}' cannot be written: {error.strerror or error}.",
+            do="choose another place.",
         ) from error
     return path
 
@@ -57,19 +64,24 @@ def open(path: str | Path) -> Trace:
     from normlens.lens.trace import Trace
 
     if not Path(path).exists():
-        raise FileError(f"There is no file '{path}'.\n  Do: check the name.")
+        raise FileError(
+            f"There is no file '{path}'.",
+            do="check the name.",
+        )
     try:
         with safe_open(path, framework="pt") as file:
             story = json.loads((file.metadata() or {}).get("normlens", "{}"))
             if story.get("format") != FORMAT:
                 raise FileError(
-                    f"'{path}' is a safetensors file, but not a trace.\n  Do: open what trace.save() wrote."
+                    f"'{path}' is a safetensors file, but not a trace.",
+                    do="open what trace.save() wrote.",
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise FileError(
-            f"'{path}' cannot be opened as a trace: {error}.\n  Usual cause: another format, or a copy cut short.\n"
-            "  Do: open the .safetensors file that trace.save() wrote."
+            f"'{path}' cannot be opened as a trace: {error}.",
+            cause="another format, or a copy cut short.",
+            do="open the .safetensors file that trace.save() wrote.",
         ) from error
     blocks = tuple(
         Block(**_untuple(block), kept={name: tensors[f"{number}.{name}"] for name in names})

@@ -22,10 +22,12 @@ def generate(subject: Subject, prompt: Any, **options: Any) -> list[list[int]]:
     can = getattr(model, "can_generate", None)
     if can is None or not can():
         raise InputError(
-            f"'{subject.name}' ({type(model).__name__}) does not generate text.\n"
-            "  Usual cause: a model without its language-model head.\n"
-            "  Do: load the ...ForCausalLM or ...ForConditionalGeneration class; or give the target\n"
-            "  yourself: --target, target= in Python."
+            f"'{subject.name}' ({type(model).__name__}) does not generate text.",
+            cause="a model without its language-model head.",
+            do=(
+                "load the ...ForCausalLM or ...ForConditionalGeneration class; or give the target yourself: "
+                "--target, target= in Python."
+            ),
         )
     encoded = encode(subject, prompt)
     written = []

@@ -200,8 +200,8 @@ class Lens:
             return models.encode(self.subject, data, truncate=truncate)
         if not self.subject.is_seq2seq:
             raise InputError(
-                f"source= and target= are for sequence-to-sequence models; '{self.subject.name}' has one side.\n"
-                "  Do: lens.trace(text), or lens.trace((first, second)) for a pair."
+                f"source= and target= are for sequence-to-sequence models; '{self.subject.name}' has one side.",
+                do="lens.trace(text), or lens.trace((first, second)) for a pair.",
             )
         given = data if source is None else source
         if isinstance(given, Mapping) and "decoder_input_ids" in given:
@@ -241,9 +241,8 @@ class Lens:
         if self._padding_matters(encoded) and self.examination is not None:
             why = self.examination.padding_reason or "a padded text was not compared with the same text alone"
             raise InputError(
-                f"The texts of this batch differ in length, and padding is not safe with '{self.subject.name}':\n"
-                f"  {why}.\n"
-                "  Do: give texts of equal length, or one at a time; lens.trace() takes them apart by itself."
+                f"The texts of this batch differ in length, and padding is not safe with '{self.subject.name}': {why}.",
+                do="give texts of equal length, or one at a time; lens.trace() takes them apart by itself.",
             )
 
     def _watch(
@@ -262,8 +261,9 @@ class Lens:
         moving = models.in_training(self.subject.model)
         if moving:
             raise ReconstructionError(
-                f"'{self.subject.name}' is in training mode now{f' (in {moving[0]})' if moving[0] else ''}, so dropout "
-                "would make every number random.\n  Do: model.eval(), then trace again."
+                f"'{self.subject.name}' is in training mode now{(f' (in {moving[0]})' if moving[0] else '')}, "
+                "so dropout would make every number random.",
+                do="model.eval(), then trace again.",
             )
         if self.examination is None:
             self.prove(encoded.inputs)
@@ -272,9 +272,9 @@ class Lens:
         except Unproved as new:
             if again is None:
                 raise ReconstructionError(
-                    f"{new} ran in '{self.subject.name}', which the proof has not seen.\n"
-                    "  Usual cause: the model takes another way for such inputs than on the probe.\n"
-                    "  Do: lens.prove(inputs) with such inputs first."
+                    f"{new} ran in '{self.subject.name}', which the proof has not seen.",
+                    cause="the model takes another way for such inputs than on the probe.",
+                    do="lens.prove(inputs) with such inputs first.",
                 ) from None
         again()
         self.prove(encoded.inputs)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from normlens import decompose
+from normlens import algebra
 from normlens.capture import Attended, relative_error
 from normlens.lens.block import SRC, TGT
 
@@ -26,18 +26,18 @@ def measure(attended: Attended, fields: Collection[str], heads: Sequence[int] | 
     if "weights" in fields:
         kept["weights"] = weights
     if {"transformed_norms", "weighted_norms", "summed_norms"} & set(fields):
-        pairs = decompose.gram(values, out_weight) if "summed_norms" in fields else None
-        norms = decompose.lengths(values, out_weight) if pairs is None else decompose.transformed_norms(pairs)
+        pairs = algebra.gram(values, out_weight) if "summed_norms" in fields else None
+        norms = algebra.lengths(values, out_weight) if pairs is None else algebra.transformed_norms(pairs)
         if "transformed_norms" in fields:
             kept["transformed_norms"] = norms.to(weights.dtype)
         if "weighted_norms" in fields and not {"weights", "transformed_norms"} <= set(fields):
-            kept["weighted_norms"] = decompose.weighted_norms(weights, norms).to(weights.dtype)
+            kept["weighted_norms"] = algebra.weighted_norms(weights, norms).to(weights.dtype)
         if pairs is not None:
-            kept["summed_norms"] = decompose.summed_norms(weights, pairs, values, out_weight)
+            kept["summed_norms"] = algebra.summed_norms(weights, pairs, values, out_weight)
     if "transformed" in fields:
-        kept["transformed"] = decompose.transformed(values, out_weight)
+        kept["transformed"] = algebra.transformed(values, out_weight)
     if "head_outputs" in fields:
-        kept["head_outputs"] = decompose.transformed(torch.matmul(weights, values), out_weight)
+        kept["head_outputs"] = algebra.transformed(torch.matmul(weights, values), out_weight)
     return kept
 
 
@@ -46,7 +46,7 @@ def pass_error(attended: Attended) -> float:
     weights, values, out_weight = _at_least_single(attended.weights, attended.values, attended.out_weight)
     queries = torch.randn(weights.shape[2], generator=torch.Generator().manual_seed(0)).to(weights)
     bias = None if attended.out_bias is None else attended.out_bias.to(weights)
-    parts = decompose.rebuilt(queries, weights, values, out_weight, bias)
+    parts = algebra.rebuilt(queries, weights, values, out_weight, bias)
     whole = torch.matmul(queries, attended.output.to(weights))
     return relative_error(parts, whole)
 

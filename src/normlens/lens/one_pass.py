@@ -80,17 +80,17 @@ class Pass:
             if error in raised:
                 raise
             raise InputError(
-                f"The model ran out of a table: {error}.\n"
-                "  Usual causes: more tokens than positions, or a tokenizer that does not belong to the model.\n"
-                "  Do: shorten the text, or check that model and tokenizer come from the same place."
+                f"The model ran out of a table: {error}.",
+                cause="more tokens than positions, or a tokenizer that does not belong to the model.",
+                do="shorten the text, or check that model and tokenizer come from the same place.",
             ) from error
         self._check_complete(ran, uses, roles)
         for name, lent_weights, version in lent:
             if (kept := lent_weights()) is not None and kept._version != version:
                 raise ReconstructionError(
-                    f"{name} of '{self.subject.name}': its attention weights were written "
-                    "over later in the pass.\n  Usual cause: a buffer that several layers share.\n"
-                    "  Do: lens.each_block(), which reads each block before the next runs."
+                    f"{name} of '{self.subject.name}': its attention weights were written over later in the pass.",
+                    cause="a buffer that several layers share.",
+                    do="lens.each_block(), which reads each block before the next runs.",
                 )
         return ran.output, namer
 
@@ -128,18 +128,18 @@ class Pass:
         error, allowed = pass_error(attended), tolerance(attended.output.dtype)
         if not error <= allowed:
             raise ReconstructionError(
-                f"{wire.kind} layer {wire.layer} of '{self.subject.name}': parts rebuild the attention output only to "
-                f"{error:.1e} (allowed {allowed:.0e}).\n"
-                f"  weights {tuple(attended.weights.shape)}  values {tuple(attended.values.shape)}\n"
-                "  Usual causes: numbers beyond the range of the model's precision, or weights changed while it ran.\n"
-                "  Try: a higher precision (dtype=torch.float32); then `normlens doctor` to see which block fails."
+                f"{wire.kind} layer {wire.layer} of '{self.subject.name}': parts rebuild the attention output "
+                f"only to {error:.1e} (allowed {allowed:.0e}). weights {tuple(attended.weights.shape)}  "
+                f"values {tuple(attended.values.shape)}",
+                cause="numbers beyond the range of the model's precision, or weights changed while it ran.",
+                do="a higher precision (dtype=torch.float32); then `normlens doctor` to see which block fails.",
             )
         reason = unordered(attended)
         if reason is not None:
             raise ReconstructionError(
-                f"{wire.kind} layer {wire.layer} of '{self.subject.name}': {reason}.\n"
-                "  Usual cause: the model sorts or groups its tokens for such inputs, and did not on the probe.\n"
-                "  Do: give inputs like those of the probe; `normlens doctor` shows every block."
+                f"{wire.kind} layer {wire.layer} of '{self.subject.name}': {reason}.",
+                cause="the model sorts or groups its tokens for such inputs, and did not on the probe.",
+                do="give inputs like those of the probe; `normlens doctor` shows every block.",
             )
         chosen = _numbers(heads, "head", count)
         kept = measure(attended, fields, chosen)

@@ -34,10 +34,12 @@ def figure(trace: Trace, index: int, maps: Mapping[str, Sequence[Any]] | None, l
     blocks = [block for block in one.blocks if _drawable(block, sides)]
     if not blocks:
         raise NothingToShow(
-            "No block of this trace can be drawn.\n"
-            "  Usual causes: fields= left out weights, transformed_norms or summed_norms; or the blocks look at\n"
-            "  windows or pooled positions, which no token stands for.\n"
-            "  Do: trace again with the default fields; the numbers are in trace.blocks."
+            "No block of this trace can be drawn.",
+            cause=(
+                "fields= left out weights, transformed_norms or summed_norms; or the blocks look at windows "
+                "or pooled positions, which no token stands for."
+            ),
+            do="trace again with the default fields; the numbers are in trace.blocks.",
         )
     shown = {block.tgt for block in blocks} | {block.src for block in blocks}
     sides = {name: side for name, side in sides.items() if name in shown}

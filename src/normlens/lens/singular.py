@@ -13,7 +13,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from normlens import decompose
+from normlens import algebra
 from normlens.capture import Attended, value_maps
 from normlens.capture.value_maps import ValueMap
 from normlens.lens.doctor import NoProbe
@@ -38,9 +38,9 @@ def singular_values(lens: Lens, *, probe: Mapping[str, Any] | None = None) -> Si
     inputs = probe if probe is not None else probe_inputs(lens.subject)
     if inputs is None:
         raise NoProbe(
-            f"No made-up input was accepted by '{lens.subject.name}'.\n"
-            "  Usual cause: a model with inputs of its own.\n"
-            "  Do: give probe={...}, a dict of inputs it takes."
+            f"No made-up input was accepted by '{lens.subject.name}'.",
+            cause="a model with inputs of its own.",
+            do="give probe={...}, a dict of inputs it takes.",
         )
     if lens.examination is None:
         lens.prove(inputs)
@@ -71,4 +71,4 @@ def singular_values(lens: Lens, *, probe: Mapping[str, Any] | None = None) -> Si
 def _of_block(found: ValueMap, out_weight: Float[Tensor, "head head_dim model"]) -> Float[Tensor, "head value"]:
     """On the CPU: some devices have no double precision."""
     bias = None if found.bias is None else found.bias.cpu()
-    return decompose.singular_values(found.weight.cpu(), bias, out_weight.cpu())
+    return algebra.singular_values(found.weight.cpu(), bias, out_weight.cpu())

@@ -59,7 +59,8 @@ def import_pandas() -> Any:
         import pandas
     except ImportError as error:
         raise TablesMissing(
-            "Tables need pandas, which is not installed.\n  Do: pip install 'normlens[tables]'."
+            "Tables need pandas, which is not installed.",
+            do="pip install 'normlens[tables]'.",
         ) from error
     return pandas
 

@@ -66,8 +66,8 @@ def encode_both(
         ids, mask = second["input_ids"], second["attention_mask"]
     if len(ids) != len(first.sides):
         raise InputError(
-            f"{len(first.sides)} sources but {len(ids)} targets.\n"
-            "  Do: give one target for each source, in the same order."
+            f"{len(first.sides)} sources but {len(ids)} targets.",
+            do="give one target for each source, in the same order.",
         )
     shifted, kept = _shifted(subject, ids, mask)
     inputs = {key: value for key, value in first.inputs.items() if not key.startswith("decoder_")}
@@ -88,7 +88,10 @@ def ready(subject: Subject, inputs: Mapping[str, Any]) -> Encoded:
     tensors = {k: _tensor(k, v) for k, v in inputs.items()}
     tensors = {k: v.to(subject.device) if isinstance(v, Tensor) else v for k, v in tensors.items()}
     if not tensors:
-        raise InputError("The inputs are empty.\n  Do: give what the model's forward takes, e.g. {'input_ids': ...}.")
+        raise InputError(
+            "The inputs are empty.",
+            do="give what the model's forward takes, e.g. {'input_ids': ...}.",
+        )
     decoder = {k: v for k, v in tensors.items() if k in ("decoder_input_ids", "decoder_attention_mask")}
     return _finished(subject, {k: v for k, v in tensors.items() if k not in decoder}, decoder)
 
@@ -99,7 +102,10 @@ def _tensor(name: str, value: Any) -> Any:
         try:
             return torch.as_tensor(value)
         except (TypeError, ValueError) as error:
-            raise InputError(f"'{name}' is no table of whole numbers: {error}.\n  Do: check the ids.") from error
+            raise InputError(
+                f"'{name}' is no table of whole numbers: {error}.",
+                do="check the ids.",
+            ) from error
     return value
 
 
@@ -110,9 +116,11 @@ def tokenized(
     texts = _texts(data)
     if subject.tokenizer is None:
         raise InputError(
-            "Text was given, but this model was loaded without a tokenizer.\n"
-            "  Do: give a folder that holds the tokenizer too; in Python normlens.load(model, tokenizer), token ids,\n"
-            "  or a dict of model inputs."
+            "Text was given, but this model was loaded without a tokenizer.",
+            do=(
+                "give a folder that holds the tokenizer too; in Python normlens.load(model, tokenizer), "
+                "token ids, or a dict of model inputs."
+            ),
         )
     tokenizer = getattr(subject.tokenizer, "tokenizer", subject.tokenizer)
     words = {"text_target" if as_target else "text": [t if isinstance(t, str) else t[0] for t in texts]}
@@ -144,9 +152,9 @@ def separately(subject: Subject, encoded: Encoded) -> tuple[Encoded, ...]:
         inputs = alone(encoded.inputs, row, encoded.kept, encoded.targets_kept)
         if isinstance(inputs, str):
             raise InputError(
-                f"Padding is not proved harmless with '{subject.name}', and this batch cannot be taken apart:\n"
-                f"  {inputs}.\n"
-                "  Do: give the texts one by one."
+                f"Padding is not proved harmless with '{subject.name}', and this batch cannot be taken apart: "
+                f"{inputs}.",
+                do="give the texts one by one.",
             )
         texts.append(Encoded(inputs, (side,), encoded.targets[row : row + 1], None, None))
     return tuple(texts)
@@ -168,22 +176,30 @@ def _texts(data: Any) -> list[Text]:
         data = [data]
     if not isinstance(data, Sequence):
         raise InputError(
-            f"This is not something to trace: {type(data).__name__}.\n"
-            "  Do: give a text, a list of texts, a pair (a, b), token ids, an image, or a dict of model inputs."
+            f"This is not something to trace: {type(data).__name__}.",
+            do="give a text, a list of texts, a pair (a, b), token ids, an image, or a dict of model inputs.",
         )
     texts: list[Any] = [tuple(t) if isinstance(t, list) and len(t) == 2 else t for t in data]
     if not texts:
-        raise InputError("There is no text: the list is empty.\n  Do: give at least one text.")
+        raise InputError(
+            "There is no text: the list is empty.",
+            do="give at least one text.",
+        )
     for index, text in enumerate(texts):
         parts = text if isinstance(text, tuple) else (text,)
         if not all(isinstance(part, str) for part in parts) or len(parts) > 2:
             raise InputError(f"Item {index} is neither a text nor a pair of texts: {text!r:.80}.")
         if not all(part.strip() for part in parts):
             raise InputError(
-                f"Item {index} is empty: {text!r:.80}.\n  Usual cause: a blank line in a file.\n  Do: leave it out."
+                f"Item {index} is empty: {text!r:.80}.",
+                cause="a blank line in a file.",
+                do="leave it out.",
             )
     if len({isinstance(text, tuple) for text in texts}) > 1:
-        raise InputError("Single texts and pairs are mixed in one list.\n  Do: trace them separately.")
+        raise InputError(
+            "Single texts and pairs are mixed in one list.",
+            do="trace them separately.",
+        )
     return texts
 
 
@@ -200,11 +216,13 @@ def _is_image(data: Any) -> bool:
 def _processed(subject: Subject, images: Any) -> dict[str, Any]:
     if subject.tokenizer is None:
         raise InputError(
-            "An image was given, but no processor.\n  Do: normlens.load(model, processor), or give pixel_values."
+            "An image was given, but no processor.",
+            do="normlens.load(model, processor), or give pixel_values.",
         )
     if hasattr(subject.tokenizer, "convert_ids_to_tokens") and not hasattr(subject.tokenizer, "image_processor"):
         raise InputError(
-            f"An image was given, but '{subject.name}' reads text.\n  Do: give a text, or load a vision model."
+            f"An image was given, but '{subject.name}' reads text.",
+            do="give a text, or load a vision model.",
         )
     return dict(subject.tokenizer(images=images, return_tensors="pt"))
 
@@ -214,8 +232,8 @@ def _padded_ids(subject: Subject, data: Any) -> dict[str, Tensor]:
     rows = [torch.as_tensor(row) for row in (rows[None] if isinstance(rows, Tensor) and rows.ndim == 1 else rows)]
     if any(row.ndim != 1 or not len(row) or row.is_floating_point() for row in rows):
         raise InputError(
-            "Token ids must be whole numbers, one non-empty row per sequence.\n"
-            "  Do: check the ids; for anything else give the model's inputs by name, as in {'pixel_values': pixels}."
+            "Token ids must be whole numbers, one non-empty row per sequence.",
+            do=("check the ids; for anything else give the model's inputs by name, as in {'pixel_values': pixels}."),
         )
     pad = getattr(subject.config, "pad_token_id", None)
     ids = torch.nn.utils.rnn.pad_sequence(
@@ -234,8 +252,8 @@ def _shifted(subject: Subject, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tenso
         start = getattr(subject.config, "bos_token_id", None)
     if start is None:
         raise InputError(
-            "The model's configuration does not say how its decoder starts (decoder_start_token_id).\n"
-            "  Do: set it, or give decoder_input_ids in a dict of model inputs."
+            "The model's configuration does not say how its decoder starts (decoder_start_token_id).",
+            do="set it, or give decoder_input_ids in a dict of model inputs.",
         )
     if bool((ids[:, 0] == start).all()):
         return ids, mask
@@ -278,7 +296,9 @@ def _sides(
     kept = real_positions(ids, mask, subject.config)
     if not bool(kept.any(dim=1).all()):
         raise InputError(
-            "A sequence consists of padding alone.\n  Usual cause: an attention mask of zeros.\n  Do: leave it out."
+            "A sequence consists of padding alone.",
+            cause="an attention mask of zeros.",
+            do="leave it out.",
         )
     sides = tuple(
         text_side(name, subject.tokenizer, row[keep].tolist()) for row, keep in zip(ids.cpu(), kept.cpu(), strict=True)
@@ -294,14 +314,14 @@ def _check_ids(subject: Subject, inputs: Mapping[str, Any]) -> None:
             continue
         if size is not None and ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
             raise InputError(
-                f"{name} hold {int(ids.min())} to {int(ids.max())}, but the model knows ids 0 to {size - 1}.\n"
-                "  Usual cause: a tokenizer that does not belong to the model.\n"
-                "  Do: load the tokenizer from the same place as the model."
+                f"{name} hold {int(ids.min())} to {int(ids.max())}, but the model knows ids 0 to {size - 1}.",
+                cause="a tokenizer that does not belong to the model.",
+                do="load the tokenizer from the same place as the model.",
             )
         if limit is not None and ids.shape[1] > limit:
             raise InputError(
-                f"{ids.shape[1]} tokens are more than the {limit} positions this model has.\n"
-                "  Do: split the text, or cut it with truncate=True (--truncate)."
+                f"{ids.shape[1]} tokens are more than the {limit} positions this model has.",
+                do="split the text, or cut it with truncate=True (--truncate).",
             )
 
 

@@ -62,8 +62,9 @@ def subject(
     if isinstance(source, nn.Module):
         if dtype is not None or device is not None or revision is not None:
             raise LoadError(
-                "dtype=, device= and revision= belong to models that normlens loads; this one was handed over.\n"
-                f"  Got: a {type(source).__name__} object.\n  Do: convert it yourself, model.to(...), before loading."
+                "dtype=, device= and revision= belong to models that normlens loads; this one was handed over.",
+                got=f"a {type(source).__name__} object.",
+                do="convert it yourself, model.to(...), before loading.",
             )
         return _checked(Subject(_unwrapped(source), tokenizer, _name_of(source), digest(source)))
     folder = default_folder() if source is None else source
@@ -88,9 +89,9 @@ def subject(
             model.to(device)  # pyright: ignore[reportArgumentType]
         except (RuntimeError, AssertionError) as error:
             raise LoadError(
-                f"The model cannot be moved to the device '{device}': {str(error).splitlines()[0]}\n"
-                "  Usual causes: a misspelt name, no such device here, or a torch built without it.\n"
-                "  Do: --device cpu (device='cpu'), or leave it out."
+                f"The model cannot be moved to the device '{device}': {str(error).splitlines()[0]}",
+                cause="a misspelt name, no such device here, or a torch built without it.",
+                do="--device cpu (device='cpu'), or leave it out.",
             ) from error
     commit = getattr(config, "_commit_hash", None)
     return _checked(Subject(model.eval(), tokenizer, name, commit[:8] if commit else digest(model)))
@@ -120,25 +121,25 @@ def _checked(one: Subject) -> Subject:
     if training:
         parts = f" in {len(training)} of its modules, first in '{training[0]}'" if training[0] else ""
         raise LoadError(
-            f"'{one.name}' is in training mode{parts}, so dropout would make every number random.\n"
-            "  Usual cause: a model built from a configuration starts in training mode.\n"
-            "  Do: model.eval(), then load again."
+            f"'{one.name}' is in training mode{parts}, so dropout would make every number random.",
+            cause="a model built from a configuration starts in training mode.",
+            do="model.eval(), then load again.",
         )
     if next(one.model.parameters(), None) is None:
         raise LoadError(f"'{one.name}' has no parameters, so there is no attention to look at.")
     broken = [name for name, p in one.model.named_parameters() if p.is_floating_point() and _has_nan(p)]
     if broken:
         raise LoadError(
-            f"'{one.name}' has NaN in {len(broken)} of its parameters, first in '{broken[0]}'.\n"
-            "  Usual causes: a training run that diverged, or a damaged checkpoint.\n"
-            "  Do: load an earlier checkpoint."
+            f"'{one.name}' has NaN in {len(broken)} of its parameters, first in '{broken[0]}'.",
+            cause="a training run that diverged, or a damaged checkpoint.",
+            do="load an earlier checkpoint.",
         )
     foreign = mismatch(one.model, one.tokenizer)
     if foreign is not None:
         raise LoadError(
-            f"The tokenizer does not belong to '{one.name}': {foreign}.\n"
-            "  Usual cause: model and tokenizer were loaded from different places.\n"
-            "  Do: load both from the same place; or load without a tokenizer and give token ids."
+            f"The tokenizer does not belong to '{one.name}': {foreign}.",
+            cause="model and tokenizer were loaded from different places.",
+            do="load both from the same place; or load without a tokenizer and give token ids.",
         )
     return one
 

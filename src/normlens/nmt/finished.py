@@ -75,9 +75,9 @@ def shipped(folder: Path, out: Path) -> Path:
     """Write the model of a finished training to `out`, for others to load with transformers."""
     if not (folder / CARD).exists():
         raise FolderError(
-            f"'{folder}' has no model card, {CARD}.\n"
-            "  Usual cause: its training is not finished; the card is written at the end.\n"
-            "  Do: finish it: the same command with --resume; or write a card."
+            f"'{folder}' has no model card, {CARD}.",
+            cause="its training is not finished; the card is written at the end.",
+            do="finish it: the same command with --resume; or write a card.",
         )
     model, _ = load_translator(folder)
     _check_fits(folder, model)
@@ -98,8 +98,10 @@ def _check_fits(folder: Path, model: torch.nn.Module) -> None:
     largest = max(float(parameter.detach().abs().max()) for parameter in model.parameters())
     if not largest < torch.finfo(torch.float16).max:
         raise FolderError(
-            f"The weights of '{folder}' do not fit into half precision.\n  Got: one of size {largest:.3g}.\n"
-            "  Usual cause: a training that diverged.\n  Do: train with a lower rate."
+            f"The weights of '{folder}' do not fit into half precision.",
+            got=f"one of size {largest:.3g}.",
+            cause="a training that diverged.",
+            do="train with a lower rate.",
         )
 
 
@@ -108,9 +110,9 @@ def sized(recipe: Recipe, start: Path) -> Recipe:
     missing = [name for name in ("config.json", MODEL, *SUBWORDS) if not (start / name).exists()]
     if missing:
         raise FolderError(
-            f"No training can begin from '{start}': it has no {', no '.join(missing)}.\n"
-            "  Usual cause: the model is not one that `normlens nmt train` made.\n"
-            "  Do: give the folder of a training, or train from fresh weights."
+            f"No training can begin from '{start}': it has no {', no '.join(missing)}.",
+            cause="the model is not one that `normlens nmt train` made.",
+            do="give the folder of a training, or train from fresh weights.",
         )
     config = json.loads((start / "config.json").read_text(encoding="utf-8"))
     vocabulary = max(config["vocab_size"], config["decoder_vocab_size"])

@@ -66,9 +66,9 @@ def enter(folder: Path, plan: Plan, *, resume: bool) -> Literal["begin", "go on"
     last = read_history(folder)[-1]["update"] if (folder / HISTORY).exists() else None
     if last != plan.recipe.updates:
         raise FolderError(
-            f"'{folder}' holds a model{f' of {last} updates' if last else ''}, but no state to go on from.\n"
-            "  Usual cause: its training is finished, or it was not trained here.\n"
-            "  Do: train into another folder."
+            f"'{folder}' holds a model{(f' of {last} updates' if last else '')}, but no state to go on from.",
+            cause="its training is finished, or it was not trained here.",
+            do="train into another folder.",
         )
     return "finished"
 
@@ -76,17 +76,20 @@ def enter(folder: Path, plan: Plan, *, resume: bool) -> Literal["begin", "go on"
 def check_free(folder: Path, *, resume: bool) -> None:
     """Refuse a folder that no training can use, before anything is read."""
     if folder.exists() and not folder.is_dir():
-        raise FolderError(f"'{folder}' is a file.\n  Do: name a folder; it is made if need be.")
+        raise FolderError(
+            f"'{folder}' is a file.",
+            do="name a folder; it is made if need be.",
+        )
     names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     if not resume and names & {MODEL, STATE}:
         raise FolderError(
-            f"'{folder}' already holds a model.\n"
-            "  Do: --resume to go on with its training, or train into another folder."
+            f"'{folder}' already holds a model.",
+            do="--resume to go on with its training, or train into another folder.",
         )
     if names and not names & OWN:
         raise FolderError(
-            f"'{folder}' holds other files: {', '.join(sorted(names)[:5])}{' ...' if len(names) > 5 else ''}\n"
-            "  Do: train into a folder of its own; it is made if need be."
+            f"'{folder}' holds other files: {', '.join(sorted(names)[:5])}{(' ...' if len(names) > 5 else '')}",
+            do="train into a folder of its own; it is made if need be.",
         )
 
 
@@ -133,9 +136,10 @@ def load_state(folder: Path, model: Any, optimizer: Any) -> State:
     except (OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, pickle.UnpicklingError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise StateError(
-            f"'{folder / STATE}' does not hold the state of this training.\n  Got: {reason}\n"
-            "  Usual causes: a damaged file, or a model of another size.\n"
-            "  Do: give the numbers of the first training, or train into another folder."
+            f"'{folder / STATE}' does not hold the state of this training.",
+            got=f"{reason}",
+            cause="a damaged file, or a model of another size.",
+            do="give the numbers of the first training, or train into another folder.",
         ) from error
 
 
@@ -159,9 +163,10 @@ def writing(folder: Path) -> Iterator[None]:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
         raise StateError(
-            f"'{folder}' cannot be written.\n  Got: {error}\n"
-            "  Usual causes: a full disk, or a folder that you may not write to.\n"
-            "  Do: make room, then --resume; what was saved before is still there."
+            f"'{folder}' cannot be written.",
+            got=f"{error}",
+            cause="a full disk, or a folder that you may not write to.",
+            do="make room, then --resume; what was saved before is still there.",
         ) from error
 
 
@@ -180,8 +185,10 @@ def _check_same(folder: Path, plan: Plan) -> None:
         differ = [f"  {name}: {there[name]} there, {value} now" for name, value in now.items() if there[name] != value]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FolderError(
-            f"'{folder / PLAN}' does not say what was trained here.\n  Got: {error!r}\n"
-            "  Usual cause: the file was changed by hand.\n  Do: train into another folder."
+            f"'{folder / PLAN}' does not say what was trained here.",
+            got=f"{error!r}",
+            cause="the file was changed by hand.",
+            do="train into another folder.",
         ) from error
     if differ:
         raise FolderError(

@@ -26,8 +26,9 @@ def check_device(device: str) -> None:
         torch.zeros(1, device=device).sum().item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise DeviceError(
-            f"The device '{device}' cannot be used.\n  Got: {str(error).strip().splitlines()[0]}\n"
-            "  Do: give one that torch can use here; 'cpu' always works."
+            f"The device '{device}' cannot be used.",
+            got=f"{str(error).strip().splitlines()[0]}",
+            do="give one that torch can use here; 'cpu' always works.",
         ) from error
 
 
@@ -86,14 +87,14 @@ def load_translator(source: str | Path, *, device: str = "cpu") -> tuple[Any, An
         found = subject(source, dtype="float32", device=device)
     if not found.is_seq2seq or not hasattr(found.model, "generate"):
         raise LoadError(
-            f"'{source}' cannot translate: it is no sequence-to-sequence model.\n"
-            f"  Got: {type(found.model).__name__}.\n"
-            "  Do: give a model with an encoder and a decoder, such as one that `normlens nmt train` wrote."
+            f"'{source}' cannot translate: it is no sequence-to-sequence model.",
+            got=f"{type(found.model).__name__}.",
+            do="give a model with an encoder and a decoder, such as one that `normlens nmt train` wrote.",
         )
     if found.tokenizer is None:
         raise LoadError(
-            f"'{source}' has no tokenizer that could be loaded, so it cannot read text.\n"
-            "  Usual causes: its files are missing, or a library for them: sentencepiece, for most.\n"
-            "  Do: put the tokenizer's files beside the weights; pip install 'normlens[nmt]'."
+            f"'{source}' has no tokenizer that could be loaded, so it cannot read text.",
+            cause="its files are missing, or a library for them: sentencepiece, for most.",
+            do="put the tokenizer's files beside the weights; pip install 'normlens[nmt]'.",
         )
     return found.model, found.tokenizer

@@ -35,12 +35,17 @@ class Recipe:
             shares = name in ("dropout", "smoothing", "cooldown")
             if not (0 <= value < 1 if shares else 0 < value < float("inf")):
                 wanted = "from 0 up to, but not, 1" if shares else "more than 0"
-                raise RecipeError(f"A recipe cannot have {name} {value}.\n  Do: give {wanted}.")
+                raise RecipeError(
+                    f"A recipe cannot have {name} {value}.",
+                    do=f"give {wanted}.",
+                )
         if self.width % self.heads:
             raise RecipeError(
-                f"A width of {self.width} cannot be shared by {self.heads} heads.\n"
-                f"  Do: give a width that is a multiple of {self.heads}, such as "
-                f"{(self.width // self.heads + 1) * self.heads}, or another number of heads."
+                f"A width of {self.width} cannot be shared by {self.heads} heads.",
+                do=(
+                    f"give a width that is a multiple of {self.heads}, such as "
+                    f"{(self.width // self.heads + 1) * self.heads}, or another number of heads."
+                ),
             )
 
     def rate_at(self, update: int) -> float:

@@ -38,8 +38,8 @@ def check_libraries(*names: str) -> None:
             import_module(name)
         except ImportError as error:
             raise LibraryMissing(
-                f"Translation models need {name} for their {LIBRARIES[name]}, and it is not installed.\n"
-                "  Do: pip install 'normlens[nmt]'."
+                f"Translation models need {name} for their {LIBRARIES[name]}, and it is not installed.",
+                do="pip install 'normlens[nmt]'.",
             ) from error
 
 
@@ -53,7 +53,10 @@ def train_subwords(lines: Iterable[str], prefix: Path, *, size: int, seed: int =
     import sentencepiece
 
     if size <= len(SPECIAL):
-        raise SubwordError(f"{size} subwords are too few for any text.\n  Do: ask for a larger vocabulary.")
+        raise SubwordError(
+            f"{size} subwords are too few for any text.",
+            do="ask for a larger vocabulary.",
+        )
     sentencepiece.set_random_generator_seed(seed)
     model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:

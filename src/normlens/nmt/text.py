@@ -74,9 +74,9 @@ def parallel(source: str | Path, target: str | Path, *, encoding: str = "utf-8")
     for path in (both.source, both.target):
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise TextError(
-                f"'{path}' is a pipe, which can be read only once.\n"
-                "  Usual cause: <( ) on the command line; training reads its text several times.\n"
-                "  Do: give a file; it may be packed as .gz, .xz or .bz2."
+                f"'{path}' is a pipe, which can be read only once.",
+                cause="<( ) on the command line; training reads its text several times.",
+                do="give a file; it may be packed as .gz, .xz or .bz2.",
             )
     if both.source.is_file() and both.target.is_file() and both.source.samefile(both.target):
         raise TextError(_same(both.describe()))
@@ -92,8 +92,8 @@ def survey(pairs: Iterable[Pair], name: str = "the pairs") -> Survey:
     """Read everything once: count, hash, and refuse what is no parallel text."""
     if isinstance(pairs, Iterator):
         raise TextError(
-            f"The pairs can be read only once: {type(pairs).__name__}.\n"
-            "  Do: give a list of pairs, or parallel(source, target) for files."
+            f"The pairs can be read only once: {type(pairs).__name__}.",
+            do="give a list of pairs, or parallel(source, target) for files.",
         )
     content, count, left_out, differ = hashlib.sha256(), 0, 0, False
     for source, target in pairs:
@@ -105,8 +105,10 @@ def survey(pairs: Iterable[Pair], name: str = "the pairs") -> Survey:
         content.update(json.dumps([source, target]).encode())
     if count == 0:
         raise TextError(
-            f"There is no text in {name}.\n  Got: {left_out} pairs, each with an empty side.\n"
-            "  Usual cause: an empty file, or blank lines alone.\n  Do: give at least one pair of sentences."
+            f"There is no text in {name}.",
+            got=f"{left_out} pairs, each with an empty side.",
+            cause="an empty file, or blank lines alone.",
+            do="give at least one pair of sentences.",
         )
     if not differ:
         raise TextError(_same(name))
@@ -143,8 +145,8 @@ def read(pairs: Iterable[Pair], valid: Iterable[Pair] | None) -> Text:
     kept = found.pairs - count
     if not kept:
         raise TextError(
-            "One pair is not enough: the last ones are held back for validation.\n"
-            "  Do: give more pairs, or others to validate on."
+            "One pair is not enough: the last ones are held back for validation.",
+            do="give more pairs, or others to validate on.",
         )
     held, named = list(islice(with_text(pairs), kept, None)), f"its last {count} pairs, held back"
     return Text(pairs, kept, found.left_out, found.digest, name, held, named, named)

@@ -93,8 +93,8 @@ def train(
     watch = watch or Watch()
     if not (0 <= seed < 1 << 31 and valid_limit > 0):
         raise TrainingError(
-            f"Seed {seed}, and {valid_limit} pairs to translate?\n"
-            "  Do: give a seed from 0 to 2,147,483,647 and at least one pair."
+            f"Seed {seed}, and {valid_limit} pairs to translate?",
+            do="give a seed from 0 to 2,147,483,647 and at least one pair.",
         )
     check_free(folder, resume=resume)
     recipe = recipe if start is None else sized(recipe, start)
@@ -143,10 +143,10 @@ def prepare(text: Text, folder: Path, plan: Plan, start: Path | None) -> Data:
     held = encoded(tokens, text.held)
     if not len(pairs) or not len(held):
         raise TextError(
-            f"No pair is left to {'validate' if len(pairs) else 'train'} on: each is longer than "
-            f"{'the model' if len(pairs) else f'{plan.recipe.longest} words'}.\n"
-            "  Usual cause: whole paragraphs or documents on a line.\n"
-            "  Do: give one sentence a line, or allow more words."
+            f"No pair is left to {('validate' if len(pairs) else 'train')} on: each is longer than "
+            f"{('the model' if len(pairs) else f'{plan.recipe.longest} words')}.",
+            cause="whole paragraphs or documents on a line.",
+            do="give one sentence a line, or allow more words.",
         )
     return Data(tokens, pairs, Held(held, text.held[: plan.valid_limit]))
 
@@ -202,9 +202,9 @@ def step(model: Any, optimizer: Any, source: Tensor, target: Tensor, *, smoothin
         total += float(lost.detach())
     if not math.isfinite(total):
         raise TrainingError(
-            f"The loss of update {update} is {total}: the training has diverged.\n"
-            "  Usual cause: a learning rate that is too high.\n"
-            "  Do: train into another folder with a lower rate, or with a longer warm-up."
+            f"The loss of update {update} is {total}: the training has diverged.",
+            cause="a learning rate that is too high.",
+            do="train into another folder with a lower rate, or with a longer warm-up.",
         )
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()

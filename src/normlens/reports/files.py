@@ -64,9 +64,9 @@ def put(path: Path, content: bytes) -> None:
         os.replace(unfinished, path)
     except OSError as error:
         raise ReportError(
-            f"The report cannot be written: '{path}': {error.strerror or error}.\n"
-            "  Usual causes: the folder is not yours to write in, a file has its name, or the disk is full.\n"
-            "  Do: choose another folder, or make room, and write again. Every file that is there is whole, old or new."
+            f"The report cannot be written: '{path}': {error.strerror or error}.",
+            cause="the folder is not yours to write in, a file has its name, or the disk is full.",
+            do=("choose another folder, or make room, and write again. Every file that is there is whole, old or new."),
         ) from error
     finally:
         with suppress(OSError):

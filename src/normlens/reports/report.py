@@ -41,7 +41,10 @@ class Report:
         """One of the tables."""
         tables = self.tables
         if name not in tables:
-            raise NoTable(f"There is no table '{name}'.\n  Do: choose one of {', '.join(tables)}.")
+            raise NoTable(
+                f"There is no table '{name}'.",
+                do=f"choose one of {', '.join(tables)}.",
+            )
         return import_pandas().DataFrame(tables[name])
 
     def save(self, folder: str | Path) -> Path:

@@ -48,9 +48,9 @@ def write(path: Path, statistics: Mapping[str, Statistic], facts: Mapping[str, A
     except (OSError, SafetensorError) as error:
         beside.unlink(missing_ok=True)
         raise StateError(
-            f"The state of the run could not be written to {path}: {getattr(error, 'strerror', None) or error}.\n"
-            "  Usual causes: the disk is full, or the folder may not be written to.\n"
-            "  Do: make room and run again with --resume; what was saved before is still there."
+            f"The state of the run could not be written to {path}: {getattr(error, 'strerror', None) or error}.",
+            cause="the disk is full, or the folder may not be written to.",
+            do="make room and run again with --resume; what was saved before is still there.",
         ) from error
 
 
@@ -67,8 +67,8 @@ def read(path: Path) -> tuple[dict[str, Statistic], dict[str, Any]]:
                 arrays[name][part] = one.astype(np.int64) if one.dtype == np.int32 else one
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise StateError(
-            f"{path} does not hold the state of a run of this version: {getattr(error, 'strerror', None) or error}.\n"
-            "  Do: give another folder, or remove that file to start again."
+            f"{path} does not hold the state of a run of this version: {getattr(error, 'strerror', None) or error}.",
+            do="give another folder, or remove that file to start again.",
         ) from error
     return {
         name: KINDS[rest["kind"]](**{k: v for k, v in rest.items() if k != "kind"}, **arrays[name])

@@ -76,8 +76,9 @@ def _sizes(subject: Subject, items: Sequence[Item], limit: int) -> list[int]:
     if len({len(item.texts) for item in items}) > 1:
         odd = next(item for item in items if len(item.texts) != len(items[0].texts))
         raise InputError(
-            f"Single texts and pairs are mixed: {items[0].where} has {len(items[0].texts)}, {odd.where} has "
-            f"{len(odd.texts)}.\n  Do: give a corpus of one or the other."
+            f"Single texts and pairs are mixed: {items[0].where} has {len(items[0].texts)}, {odd.where} "
+            f"has {len(odd.texts)}.",
+            do="give a corpus of one or the other.",
         )
     if any(item.tokens is not None for item in items):
         return [min(len(item.tokens or ()), limit) for item in items]
@@ -96,8 +97,8 @@ def _encoded(subject: Subject, items: list[Item], limit: int) -> Encoded:
     if items[0].tokens is not None:
         if subject.is_seq2seq:
             raise InputError(
-                f"The corpus holds ready tokens of one side, but '{subject.name}' has a source and a target.\n"
-                "  Do: give texts, or pairs of source and target."
+                f"The corpus holds ready tokens of one side, but '{subject.name}' has a source and a target.",
+                do="give texts, or pairs of source and target.",
             )
         return ready(subject, _from_tokens(subject, items, limit))
     texts = [item.texts if len(item.texts) > 1 else "".join(item.texts) for item in items]
@@ -112,7 +113,10 @@ def _from_tokens(subject: Subject, items: list[Item], limit: int) -> dict[str, t
     """Ready tokens, as in Clark et al.'s file: the second segment begins after the first separator."""
     tokenizer: Any = subject.tokenizer
     if tokenizer is None or not hasattr(tokenizer, "convert_tokens_to_ids"):
-        raise InputError("The corpus holds tokens, but this model has no tokenizer.\n  Do: load one with the model.")
+        raise InputError(
+            "The corpus holds tokens, but this model has no tokenizer.",
+            do="load one with the model.",
+        )
     rows = [tokenizer.convert_tokens_to_ids(list(item.tokens or ())[:limit]) for item in items]
     width = max(map(len, rows))
     ids = torch.full((len(rows), width), tokenizer.pad_token_id or 0)

@@ -47,7 +47,10 @@ def study(
     count them here. With a `folder` the run is saved as it goes, and `resume` continues it.
     """
     if resume and folder is None:
-        raise StudyError("There is nothing to resume without the folder of the run.\n  Do: give it: --out, or out=.")
+        raise StudyError(
+            "There is nothing to resume without the folder of the run.",
+            do="give it: --out, or out=.",
+        )
     one = setting(
         lens,
         corpus if isinstance(corpus, Corpus) else as_corpus(corpus),

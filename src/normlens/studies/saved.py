@@ -26,8 +26,8 @@ def begun(
     if not resume:
         if not facts.get("finished"):
             raise StudyError(
-                f"{file.parent} holds a run that was interrupted after {facts.get('items')} items.\n"
-                "  Do: --resume (resume=True in Python) to go on with it, or give another folder to start a new one."
+                f"{file.parent} holds a run that was interrupted after {facts.get('items')} items.",
+                do=("--resume (resume=True in Python) to go on with it, or give another folder to start a new one."),
             )
         return None
     differs = [name for name in {**then, **identity} if then.get(name) != identity.get(name)]
@@ -61,7 +61,7 @@ def _check_writable(file: Path) -> None:
         taken = next((path for path in (file.parent, *file.parent.parents) if path.is_file()), None)
         got = f"'{taken}' is a file" if taken else error.strerror or error
         raise StudyError(
-            f"Nothing can be written to the folder '{file.parent}': {got}.\n"
-            "  Usual causes: a file has its name, the folder is not yours to write in, or the disk is full.\n"
-            "  Do: give another folder."
+            f"Nothing can be written to the folder '{file.parent}': {got}.",
+            cause="a file has its name, the folder is not yours to write in, or the disk is full.",
+            do="give another folder.",
         ) from error

@@ -84,8 +84,8 @@ def setting(
     _check(studies, length, limit, batch_tokens)
     if lens.subject.tokenizer is None:
         raise StudyError(
-            f"'{lens.subject.name}' was loaded without a tokenizer, so texts cannot be given to it.\n"
-            "  Do: give a model whose folder holds its tokenizer; in Python, normlens.load(model, tokenizer)."
+            f"'{lens.subject.name}' was loaded without a tokenizer, so texts cannot be given to it.",
+            do="give a model whose folder holds its tokenizer; in Python, normlens.load(model, tokenizer).",
         )
     found = survey(corpus, limit)
     limit_of_model = longest(lens.subject)
@@ -110,16 +110,25 @@ def _check(studies: Sequence[str], length: int, limit: int | None, batch_tokens:
     if unknown is not None:
         near = get_close_matches(str(unknown), STUDIES, n=1)
         meant = f"\n  Did you mean '{near[0]}'?" if near else ""
-        raise StudyError(f"There is no study '{unknown}'.{meant}\n  Do: choose among {', '.join(STUDIES)}.")
+        raise StudyError(
+            f"There is no study '{unknown}'.{meant}",
+            do=f"choose among {', '.join(STUDIES)}.",
+        )
     if not studies:
-        raise StudyError(f"No study was named.\n  Do: choose among {', '.join(STUDIES)}.")
+        raise StudyError(
+            "No study was named.",
+            do=f"choose among {', '.join(STUDIES)}.",
+        )
     for name, got, least, unit in (
         ("length", length, 2, "tokens"),
         ("limit", limit, 1, "item"),
         ("batch", batch_tokens, 1, "token"),
     ):
         if got is not None and got < least:
-            raise StudyError(f"A {name} of {got} leaves nothing to look at.\n  Do: give at least {least} {unit}.")
+            raise StudyError(
+                f"A {name} of {got} leaves nothing to look at.",
+                do=f"give at least {least} {unit}.",
+            )
 
 
 def _ranks(

@@ -34,8 +34,8 @@ def difference(first: Figure, second: Figure) -> Figure:
             pairs = _pairs(side, other)
             if not pairs[0]:
                 raise FigureError(
-                    f"The two figures have no token of side '{side.name}' in common.\n"
-                    "  Do: compare texts that share words, or one text in two models with the same tokenizer."
+                    f"The two figures have no token of side '{side.name}' in common.",
+                    do="compare texts that share words, or one text in two models with the same tokenizer.",
                 )
             matched[number] = at, pairs
             sides[number] = _joined(side, other, pairs)
@@ -45,9 +45,9 @@ def difference(first: Figure, second: Figure) -> Figure:
     panels = [panel for one in first.panels if (panel := _panel(one, second, matched, notes)) is not None]
     if not panels:
         raise FigureError(
-            "The two cannot be compared: they have no attention block in common.\n"
-            f"  got {_listed(first)}; and {_listed(second)}\n"
-            "  Do: compare an encoder with an encoder, a translation model with a translation model, and so on."
+            "The two cannot be compared: they have no attention block in common.",
+            got=f"{_listed(first)}; and {_listed(second)}",
+            do="compare an encoder with an encoder, a translation model with a translation model, and so on.",
         )
     alone = len(first.panels) + len(second.panels) - 2 * len(panels)
     if alone:

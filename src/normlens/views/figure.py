@@ -142,7 +142,11 @@ class Figure:
         if token in side.spelled:
             return side.words.index(side.spelled.index(token))
         some = " ".join(side.tokens[:20]) + " ..." * (len(side.tokens) > 20)
-        raise FigureError(f"pin: there is no token {token!r}.\n  got {some}\n  Do: name one of them.")
+        raise FigureError(
+            f"pin: there is no token {token!r}.",
+            got=f"{some}",
+            do="name one of them.",
+        )
 
     def _repr_html_(self) -> str:
         from normlens.views.html import fragment

@@ -17,7 +17,10 @@ FORMS = (".html", *DRAWN)
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure in the form its suffix names."""
     if path.suffix not in FORMS:
-        raise FigureError(f"'{path.name}' does not say its form.\n  Do: end it in {', '.join(FORMS)}.")
+        raise FigureError(
+            f"'{path.name}' does not say its form.",
+            do=f"end it in {', '.join(FORMS)}.",
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".html":
@@ -28,6 +31,7 @@ def save(figure: Figure, path: Path) -> Path:
             draw(figure, path)
     except OSError as error:
         raise FigureError(
-            f"'{path}' cannot be written: {error.strerror or error}.\n  Do: choose another place."
+            f"'{path}' cannot be written: {error.strerror or error}.",
+            do="choose another place.",
         ) from error
     return path

@@ -73,9 +73,9 @@ class Look:
             _one_of("measures", measure, panels[0].measures)
         if self.view == "picture" and figure.sides[panels[0].src].picture is None:
             raise FigureError(
-                f"there is no picture to draw {kind} attention on.\n"
-                "  Usual cause: the model reads text, or its patches do not make a rectangle.\n"
-                "  Do: view='heat', 'lines', 'grid' or 'bars'."
+                f"there is no picture to draw {kind} attention on.",
+                cause="the model reads text, or its patches do not make a rectangle.",
+                do="view='heat', 'lines', 'grid' or 'bars'.",
             )
         if self.pin is not None:
             axis, at = self.pin
@@ -93,7 +93,10 @@ def _pin(pin: Any) -> tuple[Axis, int]:
     """(axis, position); a position alone is that of a row."""
     pair: tuple[Any, ...] = ("tgt", pin) if isinstance(pin, Integral) else tuple(pin)
     if len(pair) != 2 or not isinstance(pair[1], Integral):
-        raise FigureError(f"pin: got {pin!r}.\n  Do: give a token, its number, or ('tgt' or 'src', its number).")
+        raise FigureError(
+            f"pin: got {pin!r}.",
+            do="give a token, its number, or ('tgt' or 'src', its number).",
+        )
     _one_of("pin", pair[0], get_args(Axis))
     return pair[0], int(pair[1])
 
@@ -121,4 +124,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 def _one_of(what: str, got: object, options: Sequence[object]) -> None:
     if got not in options:
-        raise FigureError(f"{what}: {got!r} is not there.\n  Do: choose from {', '.join(map(str, options))}.")
+        raise FigureError(
+            f"{what}: {got!r} is not there.",
+            do=f"choose from {', '.join(map(str, options))}.",
+        )

@@ -64,9 +64,9 @@ class Panel:
                 )
             if not (np.isfinite(one.values).all() and (one.signed or (one.values >= 0).all())):
                 raise FigureError(
-                    f"{self.kind} {self.name}: {one.name} holds a negative, infinite or NaN number.\n"
-                    "  Usual cause: rows of padding tokens, whose weights are undefined.\n"
-                    "  Try: cut each sequence to its real length before drawing it."
+                    f"{self.kind} {self.name}: {one.name} holds a negative, infinite or NaN number.",
+                    cause="rows of padding tokens, whose weights are undefined.",
+                    do="cut each sequence to its real length before drawing it.",
                 )
 
     @property

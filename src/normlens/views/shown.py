@@ -80,7 +80,10 @@ def _panels(figure: Figure, look: Look) -> list[Panel]:
     group = [figure.panels[index] for index in figure.groups[str(look.kind)]]
     chosen = [panel for panel in group if _layer(panel) in look.layers and _heads(panel, look)]
     if not chosen:
-        raise FigureError(f"no layer of {look.layers} has a head of {look.heads}.\n  Do: choose other heads.")
+        raise FigureError(
+            f"no layer of {look.layers} has a head of {look.heads}.",
+            do="choose other heads.",
+        )
     return [panel for panel in chosen if _heads(panel, look) == _heads(chosen[0], look)]
 
 

@@ -65,7 +65,8 @@ def check() -> None:
         import matplotlib as matplotlib
     except ImportError as error:
         raise DrawingMissing(
-            "Drawing needs matplotlib, which is not installed.\n  Do: pip install 'normlens[report]'."
+            "Drawing needs matplotlib, which is not installed.",
+            do="pip install 'normlens[report]'.",
         ) from error
 
 

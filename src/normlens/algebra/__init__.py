@@ -1,0 +1,10 @@
+"""Exact algebra: an attention output taken apart, and the parts measured."""
+
+from normlens.algebra.attention import gram as gram
+from normlens.algebra.attention import lengths as lengths
+from normlens.algebra.attention import rebuilt as rebuilt
+from normlens.algebra.attention import summed_norms as summed_norms
+from normlens.algebra.attention import transformed as transformed
+from normlens.algebra.attention import transformed_norms as transformed_norms
+from normlens.algebra.attention import weighted_norms as weighted_norms
+from normlens.algebra.singular import singular_values as singular_values
