@@ -18,10 +18,17 @@ from pathlib import Path
 
 import torch
 
-from normlens.alignment import default_lens, each_alignment, paired, plan
-from normlens.alignment.aligners import available, statistical
-from normlens.alignment.soft import Reading, soft
-from normlens.alignment.stream import shards
+from normlens.alignment import (
+    Reading,
+    available,
+    choose,
+    default_lens,
+    each_alignment,
+    paired,
+    shards,
+    soft,
+    statistical,
+)
 from normlens.lens import Lens, load
 from normlens.nmt import parallel
 
@@ -50,7 +57,7 @@ def passes(lens: Lens, pairs: list) -> None:
     """The same batches, plainly and read."""
     batches = [shard.pairs(lens, batch) for shard in shards(lens, pairs) for batch in shard.batches]
     layers = sorted({wire.layer for wire in lens.wires if wire.kind == "cross"})
-    read = plan(lens, None, pairs).forward
+    read = choose(lens, None, pairs).forward
     every = [Reading(measure, "input", layer) for measure in ("weights", "norms") for layer in layers]
 
     def plain() -> None:
@@ -80,7 +87,7 @@ def whole(lens: Lens, reverse: Lens, pairs: list) -> None:
     """Text in, links out."""
     for name, other in (("one direction", None), ("both directions", reverse)):
         began = time.perf_counter()
-        found = list(each_alignment(plan(lens, other, pairs), pairs))
+        found = list(each_alignment(choose(lens, other, pairs), pairs))
         print(
             f"  normlens, {name:<16} {len(found) / (time.perf_counter() - began):8.0f} pairs a second, choice included"
         )

@@ -11,8 +11,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from normlens.alignment import default_lens, each_alignment, paired, plan, read_gold
-from normlens.alignment.score import score
+from normlens.alignment import choose, default_lens, each_alignment, paired, read_gold, score
 from normlens.lens import load
 from normlens.nmt import parallel
 
@@ -49,9 +48,9 @@ def main() -> None:
     print(f"{len(pairs)} pairs; {lens.subject.name}, {reverse.subject.name}")
     print(f"{'':<34} {'AER':>5} {'precision':>10} {'recall':>7}")
     for name, choices in VARIANTS.items():
-        decided = plan(lens, reverse, pairs, **choices)
-        found = score(list(each_alignment(decided, pairs)), golds)
-        where = f"{decided.forward.where}; {decided.backward.where if decided.backward else ''}"
+        aligner = choose(lens, reverse, pairs, **choices)
+        found = score(list(each_alignment(aligner, pairs)), golds)
+        where = f"{aligner.forward.where}; {aligner.backward.where if aligner.backward else ''}"
         numbers = f"{100 * found.aer:5.1f} {100 * found.precision:10.1f} {100 * found.recall:7.1f}"
         print(f"{name:<34} {numbers}   {where}", flush=True)
 

@@ -39,9 +39,7 @@ class User:
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, bytes, str | None]:
         self.counts["requests"] += 1
-        headers = {"X-Client": f"load-user-{self.number:04d}"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
+        headers = {} if body is None else {"Content-Type": "application/json"}
         self.connection.request(method, path, None if body is None else json.dumps(body), headers)
         response = self.connection.getresponse()
         return response.status, response.read(), response.headers["retry-after"]
@@ -138,7 +136,7 @@ def hostile(host: str) -> int:
                 response.status,
             )
         except (ConnectionError, http.client.HTTPException) as error:
-            said, status = {"error": f"no answer: {type(error).__name__}"}, 0
+            said, status = {"what": f"no answer: {type(error).__name__}"}, 0
         if status == 202:
             while said["state"] in ("waiting", "running"):
                 said = json.loads(good.call("GET", f"/api/jobs/{said['id']}?after={said['version']}")[1])
@@ -149,7 +147,7 @@ def hostile(host: str) -> int:
         right = status in wanted and said.get("state") != "done" and served
         wrong += not right
         next_one = "the next good request is served" if served else "THE NEXT GOOD REQUEST IS NOT SERVED"
-        print(f"  {what:24} {status}  {said.get('error', '')[:60]:60}  {next_one if right else 'WRONG'}")
+        print(f"  {what:24} {status}  {said.get('what', '')[:60]:60}  {next_one if right else 'WRONG'}")
     return wrong
 
 

@@ -1,4 +1,4 @@
-"""How close Spearman's ρ in one pass comes to scipy's, on real pairs (α, ‖f(x)‖) of the embedded model.
+"""How close Spearman's ρ in one pass comes to scipy's, on real pairs (α, ‖f(x)‖) of the bundled MiniLM.
 
     python benchmarks/ranks.py CORPUS [--pairs 10000000]
 
@@ -6,6 +6,7 @@ For each category as many items of the corpus as give at least so many pairs, cu
 """
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -14,9 +15,7 @@ import normlens as nl
 from normlens.corpora import corpus, default_categories
 from normlens.lens import Block, Lens
 from normlens.statistics import pooled
-from normlens.studies.batches import batches, shards
-from normlens.studies.look import Look, look
-from normlens.studies.pairs import Tally
+from normlens.studies import STUDIES, Seen, Tally, batches, request, seen_block, shards
 
 
 def main() -> None:
@@ -47,10 +46,12 @@ def collected(
     tallies: dict[int, Tally] = {}
     kept: dict[tuple[int, int], list] = {}
     count = 0
+    facts = request(lens, corpus(path), studies=[STUDIES["categories"]], limit=1).facts
 
     def on_block(block: Block) -> None:
         nonlocal count
-        seen = look(block, np.where(group.categories == category, category, -1), group.lengths, 0)
+        alone = replace(group, categories=np.where(group.categories == category, category, -1))
+        seen = seen_block(facts, block, group, alone, 0)
         tallies.setdefault(block.layer, Tally()).add(seen)
         for head in range(seen.weights.shape[1]):
             kept.setdefault((block.layer, head), []).append(pairs_of(seen, head))
@@ -65,7 +66,7 @@ def collected(
     return tallies, kept
 
 
-def pairs_of(seen: Look, head: int) -> tuple[np.ndarray, np.ndarray]:
+def pairs_of(seen: Seen, head: int) -> tuple[np.ndarray, np.ndarray]:
     there = np.broadcast_to(seen.real[:, None], seen.weights[:, head].shape)
     if seen.visible is not None:
         there = there & seen.visible.numpy()

@@ -2,7 +2,7 @@
 
     python benchmarks/studies.py CORPUS [--items 992] [--threads 2]
 
-All four studies, from reading the corpus to the last number, against the plain eager forward with attentions returned
+Every study, from reading the corpus to the last number, against the plain eager forward with attentions returned
 over the very same batches, which take turns with them. Memory is that of a process of its own that studies only.
 """
 
@@ -22,11 +22,7 @@ import normlens as nl
 from normlens.corpora import corpus
 from normlens.lens import Lens
 from normlens.models.default import default_folder
-from normlens.studies import STUDIES
-from normlens.studies.batches import Batch
-from normlens.studies.questions import STATE, findings
-from normlens.studies.run import Run
-from normlens.studies.setting import Setting, setting
+from normlens.studies import STATISTICS, STUDIES, Batch, Request, Run, findings, request
 
 
 def main() -> None:
@@ -40,7 +36,7 @@ def main() -> None:
     if options.only_study:
         model, items = options.only_study
         with tempfile.TemporaryDirectory() as folder:
-            Timed(asked(lens_of(model), options.corpus, int(items)), None, Path(folder) / STATE).whole()
+            Timed(asked(lens_of(model), options.corpus, int(items)), None, Path(folder) / STATISTICS).whole()
         print(peak_resident())
         return
     print(f"torch {torch.__version__}, transformers {transformers.__version__}, normlens {nl.__version__}, ", end="")
@@ -54,12 +50,12 @@ def main() -> None:
     ):
         lens = lens_of(model)
         with tempfile.TemporaryDirectory() as folder:
-            run = Timed(asked(lens, options.corpus, items), plain_of(model, lens), Path(folder) / STATE)
+            run = Timed(asked(lens, options.corpus, items), plain_of(model, lens), Path(folder) / STATISTICS)
             run.whole()
         again = ["--threads", str(options.threads), "--only-study", model, str(items)]
         job = [sys.executable, __file__, options.corpus, *again]
         memory = float(subprocess.run(job, check=True, capture_output=True, text=True).stdout)
-        print(f"{model:14s} {run.facts['items']:7d} {run.facts['squares']:8d} {run.plain_seconds:9.2f} ", end="")
+        print(f"{model:14s} {run.counted['items']:7d} {run.counted['squares']:8d} {run.plain_seconds:9.2f} ", end="")
         print(f"{run.seconds:10.2f} {run.seconds / run.plain_seconds:6.2f}x {memory:18.0f}", flush=True)
 
 
@@ -72,14 +68,14 @@ def peak_resident() -> float:
 class Timed(Run):
     """A run in which the plain model goes over each batch first."""
 
-    def __init__(self, asked: Setting, plain: torch.nn.Module | None, file: Path | None) -> None:
+    def __init__(self, asked: Request, plain: torch.nn.Module | None, file: Path | None) -> None:
         super().__init__(asked, file)
         self.plain, self.plain_seconds, self.seconds = plain, 0.0, 0.0
 
     def whole(self) -> None:
         start = time.perf_counter()
         self.go()
-        findings(self.setting, self)
+        findings(self)
         self.seconds = time.perf_counter() - start - self.plain_seconds
 
     def _see(self, batch: Batch) -> None:
@@ -91,11 +87,8 @@ class Timed(Run):
         super()._see(batch)
 
 
-def asked(lens: Lens, path: str, items: int) -> Setting:
-    return setting(
-        lens, corpus(path), studies=STUDIES, categories=None, ranks=None, length=128, limit=items, seed=0,
-        batch_tokens=4096,
-    )  # fmt: skip
+def asked(lens: Lens, path: str, items: int) -> Request:
+    return request(lens, corpus(path), studies=tuple(STUDIES.values()), limit=items)
 
 
 def lens_of(model: str) -> Lens:

@@ -60,7 +60,7 @@ def stacked(lens: nl.Lens, ids: list[int], layers: int, heads: int, tokens: int)
     for layer in range(layers):
         part = slice(layer * heads, (layer + 1) * heads)
         summed = blocks[layer % len(blocks)].summed_norms
-        panels.append(views.attention(f"L{layer}", "self", 0, 0, weights[part], norms[part], summed, 1e-7))
+        panels.append(views.attention(layer, "self", 0, 0, weights[part], norms[part], summed, 1e-7))
     side = lens.trace(ids[:tokens]).figure().sides[0]
     return views.Figure("a stack of real attention", str(lens.signature), (side,), tuple(panels))
 

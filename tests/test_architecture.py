@@ -1,4 +1,4 @@
-"""Rooms flow one way: left never imports right."""
+"""Rooms flow one way, left never imports right, and each is entered through its door."""
 
 import ast
 from pathlib import Path
@@ -7,21 +7,18 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "src" / "normlens"
 FLOW = (
-    "errors version signature picture statistics models corpora algebra capture views probes lens studies alignment "
-    "reports nmt papers explorer cli __main__"
+    "errors files version signature picture statistics models corpora algebra capture measures views probes lens "
+    "exhibits studies alignment nmt papers explorer cli __main__"
 ).split()
 
 
-def rooms_imported(path):
+def modules_imported(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         modules += [name.name for name in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module == "normlens":
             modules += [f"normlens.{name.name}" for name in node.names]
-        for module in modules:
-            parts = module.split(".")
-            if parts[0] == "normlens" and len(parts) > 1:
-                yield parts[1]
+        yield from (module.split(".")[1:] for module in modules if module.startswith("normlens."))
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
@@ -29,8 +26,18 @@ def test_imports_flow_one_way(path):
     room = path.relative_to(ROOT).parts[0].removesuffix(".py")
     if room == "__init__":
         return
-    for other in rooms_imported(path):
+    for other, *_ in modules_imported(path):
         assert FLOW.index(other) <= FLOW.index(room), f"{path} ({room}) must not know about {other}"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_room_is_entered_through_its_door(path):
+    room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    for other, *files in modules_imported(path):
+        is_room = (ROOT / other).is_dir()
+        assert other == room or not (is_room and files) or room == "__main__", (
+            f"{path} ({room}) reaches behind the door of {other}: import {files} from normlens.{other}"
+        )
 
 
 def test_every_room_has_its_place():

@@ -12,8 +12,8 @@ import pytest
 import normlens as nl
 
 NAMES = {
-    "Aligned", "Block", "InputError", "Lens", "LoadError", "NormlensError", "ReconstructionError", "Report", "Trace",
-    "align", "load", "open", "report",
+    "Aligned", "Block", "InputError", "Lens", "LoadError", "NormlensError", "ReconstructionError", "Report", "Study",
+    "Trace", "align", "importance", "load", "measure", "open", "report", "segment", "shorten",
 }  # fmt: skip
 
 
@@ -43,8 +43,8 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
 
 
 def test_no_module_hides_a_public_name_whatever_is_imported_first():
-    """`normlens.reports.report` is a module as well as a function in it, and the like."""
-    first = "import normlens.alignment.align, normlens.reports.report, normlens.lens.lens, normlens.models.load"
+    """`normlens.studies.report` is a module as well as a function in it, and the like."""
+    first = "import normlens.alignment.align, normlens.studies.report, normlens.lens.lens, normlens.models.load"
     kinds = f"[type(getattr(normlens, name)).__name__ == 'module' for name in {sorted(NAMES)}]"
     assert alone(f"{first}; print(any({kinds}), normlens.align.__module__)") == "False normlens.alignment.align"
 

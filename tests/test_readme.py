@@ -1,5 +1,6 @@
 """What the README and the documentation say can be done, can be done."""
 
+import ast
 import itertools
 import re
 import shlex
@@ -8,12 +9,24 @@ from pathlib import Path
 import pytest
 
 import normlens as nl
+from normlens import nmt
 from normlens.cli.main import COMMANDS, main, parse
+from normlens.views import Figure
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 CARDS = sorted((ROOT / "src").rglob("README.md"))
 README = PAGES[0].read_text(encoding="utf-8")
+OWNERS = {
+    "nl": nl,
+    "lens": nl.Lens,
+    "trace": nl.Trace,
+    "block": nl.Block,
+    "figure": Figure,
+    "report": nl.Report,
+    "aligned": nl.Aligned,
+    "nmt": nmt,
+}
 
 
 def code(page, language):
@@ -27,13 +40,29 @@ def test_the_first_example_runs_as_it_stands(page, tmp_path, monkeypatch):
     assert (tmp_path / "cat.html").exists()
 
 
-def test_every_name_of_the_second_example_exists(minilm):
-    trace = minilm.trace("a b")
-    example = code(README, "python")[1]
-    for owner, thing in (("block", trace.blocks[0]), ("trace", trace), ("lens", minilm), ("nl", nl)):
-        names = re.findall(rf"\b{owner}\.([a-z_]+)", example)
-        assert names
-        assert [name for name in names if not hasattr(thing, name)] == []
+@pytest.mark.parametrize("owner", OWNERS)
+def test_every_name_of_an_example_exists(owner):
+    named = {
+        name
+        for page in PAGES
+        for example in code(page.read_text(encoding="utf-8"), "python")
+        for name in re.findall(rf"\b{owner}\.([a-zA-Z_]+)", example)
+    }
+    assert named
+    assert {name for name in named if not hasattr(OWNERS[owner], name)} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_python_example_can_be_parsed(page):
+    for example in code(page.read_text(encoding="utf-8"), "python"):
+        ast.parse(example)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_token_receives_attention_and_contributes(page):
+    """The words of the field: a token draws, gives, moves and sends nothing, and models are bundled."""
+    other = r"embedded|looked at|looks at|\bdraws?\b|what (is|it) (really )?move[ds]|of the weight\b"
+    assert re.findall(rf".*(?:{other}).*", page.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("page", [*PAGES, *CARDS], ids=lambda page: str(page.relative_to(ROOT)))

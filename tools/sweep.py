@@ -10,9 +10,11 @@ import argparse
 import fcntl
 import json
 import multiprocessing
+import re
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
@@ -28,6 +30,15 @@ from normlens import probes
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, BUILT = "sweep.jsonl", "built.jsonl"  # the second for --build-only
 WORKERS, SECONDS, BYTES = 2, 120.0, 8 * 2**30
+SINGLY = "exact for texts one by one"
+RESULTS_MEAN = {
+    "exact": "every attention block is exact",
+    "exact one by one": "every block is exact, but padding changes numbers: the texts of a batch are run one by one",
+    "partly exact": "some blocks are exact; the others are left out, with the reason",
+    "refused": "no block can be split exactly; the notes say why",
+    "no attention": "no softmax attention was seen",
+    "not built": "no small model could be built and run, so nothing is known",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +73,19 @@ class Row:
     seconds: float = 0.0
 
     @property
+    def result(self) -> str:
+        """One of `RESULTS_MEAN`; the status says why."""
+        if self.model is None:
+            return "not built"
+        if not self.blocks:
+            return "no attention"
+        if self.status == "exact":
+            return "exact"
+        if self.status.startswith(SINGLY):
+            return "exact one by one"
+        return "partly exact" if any(block.exact for block in self.blocks) else "refused"
+
+    @property
     def status(self) -> str:
         """One readable sentence, or `exact`."""
         if self.model is None:
@@ -71,24 +95,27 @@ class Row:
         if not self.blocks:
             return self.reason or "no attention"
         missed = [block.reason or f"error {block.error}" for block in self.blocks if not block.exact]
-        whole = "exact" if self.padding != "differs" else f"exact for texts one by one: {self.padding_reason}"
+        whole = "exact" if self.padding != "differs" else f"{SINGLY}: {self.padding_reason}"
         return "; ".join(dict.fromkeys(missed)) or self.reason or whole
 
     @property
     def own(self) -> str:
-        """How many blocks agree with the attentions the model returns, and what it returns for the others."""
-        if not self.blocks:
-            return "–"
-        agree = sum(block.own == "agrees" for block in self.blocks)
-        why = "; ".join(dict.fromkeys(block.own_reason for block in self.blocks if block.own_reason))
-        return f"{agree} of {len(self.blocks)}" + (f": {why}" if why else "")
+        """How many blocks agree with the attentions the model returns."""
+        return f"{sum(block.own == 'agrees' for block in self.blocks)} of {len(self.blocks)}" if self.blocks else "–"
 
     @property
     def padded(self) -> str:
-        """Whether a padded text gives what it gives alone."""
-        if not self.blocks:
-            return "–"
-        return self.padding + (f": {self.padding_reason}" if self.padding_reason else "")
+        """Whether a text has the same numbers in a padded batch as alone."""
+        return self.padding if self.blocks else "–"
+
+    @property
+    def notes(self) -> str:
+        """Why a type is not exact, what it returns for its own attentions, and why padding differs or was not tried."""
+        why = self.status.removeprefix("not built: ") if not self.status.startswith("exact") else ""
+        own = "; ".join(dict.fromkeys(block.own_reason for block in self.blocks if block.own_reason))
+        padding = self.padding_reason if self.blocks else ""
+        named = {"": why, "Own attentions: ": own, "Padding: ": padding}
+        return ". ".join(name + text for name, text in named.items() if text)
 
 
 @dataclass(slots=True)
@@ -238,37 +265,51 @@ def _blocks(row: Row) -> str:
 
 
 def _page(rows: list[Row]) -> str:
-    exact = sum(row.status == "exact" for row in rows)
-    singly = sum(row.status.startswith("exact for texts one by one") for row in rows)
-    partly = sum(not row.status.startswith("exact") and any(block.exact for block in row.blocks) for row in rows)
-    bare = sum(row.model is not None and row.examined and not row.blocks for row in rows)
-    refused = sum(bool(row.blocks) and not any(block.exact for block in row.blocks) for row in rows)
-    unbuilt = sum(row.model is None for row in rows)
+    counts = Counter(row.result for row in rows)
     blocks = [block for row in rows for block in row.blocks if block.exact]
     agree = sum(block.own == "agrees" for block in blocks)
-    head = f"""# Models
+    summary = [f"| {result} | {counts[result]} | {meaning} |" for result, meaning in RESULTS_MEAN.items()]
+    return f"""---
+hide: [toc]
+---
 
-Written by `make sweep` ({rows[0].versions if rows else "nothing swept yet"}): every model type that transformers
-registers is built small with random weights, run on made-up inputs, and each of its attention blocks is taken apart
-and put together again. A block is exact when the parts rebuild its output, and when the attention weights that the
-model itself returns, if it returns any, are the same cell by cell.
+# Models
 
-{len(rows)} model types: {exact} exact, {singly} exact for texts one by one, {partly} partly exact, {refused} refused,
-{bare} without attention that can be seen, {unbuilt} not built. Of {len(blocks)} exact blocks {agree} agree with the
-attentions their model returns; for the others it returns none, or something else.
-Padding changes nothing in {sum(row.padding == "equal" for row in rows)} types: a text in a padded batch gives what it
-gives alone.
-{sum(bool(row.changed) for row in rows)} types change something about themselves while they run; it is put back.
+Written by `make sweep` ({rows[0].versions if rows else "nothing swept yet"}). Every model type that
+transformers registers is built small with random weights and run on made-up inputs. Each of its attention blocks is
+split into the contributions of its tokens. A block is exact when two things hold. The contributions add up to its
+output. The attention weights that the model itself returns, if it returns any, are the same cell by cell.
 
-| type | model | exact blocks | own attentions | padded = alone | status |
-|---|---|---|---|---|---|
+| result | types | meaning |
+|---|---:|---|
+{chr(10).join(summary)}
+| **all** | **{len(rows)}** | |
+
+Of {len(blocks)} exact blocks, {agree} agree with the attentions that their model returns. For the others it
+returns none, or something else. In {sum(row.padding == "equal" for row in rows)} types, a text has the same numbers
+in a padded batch as alone. {sum(bool(row.changed) for row in rows)} types change something about themselves while
+they run; it is put back.
+
+## Every model type
+
+<div class="models" markdown="1">
+
+| type | result | model class | exact blocks | own attentions | padded = alone | notes |
+|---|---|---|---|---|---|---|
+{chr(10).join(map(_line, rows))}
+
+</div>
 """
-    return head + "\n".join(_line(row) for row in rows) + "\n"
 
 
 def _line(row: Row) -> str:
-    cells = (row.type, row.model or "–", _blocks(row), row.own, row.padded, row.status)
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+    cells = (row.type, row.result, row.model or "–", _blocks(row), row.own, row.padded, row.notes)
+    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+
+
+def _escaped(cell: str) -> str:
+    """A cell in which nothing is Markdown or HTML; an underscore inside a name is neither."""
+    return re.sub(r"[\\`*\[\]<>&|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", lambda found: f"&#{ord(found[0])};", cell)
 
 
 def _version() -> str:

@@ -1,4 +1,4 @@
-"""What attention in a Transformer really moves: α against ‖α·f(x)‖, exact, for any transformers model.
+"""How much each token contributes in attention: α against ‖α·f(x)‖, exact, for any transformers model.
 
 The map of public names. A name is fetched from its room when it is first asked for, and so is a room, so that
 `import normlens` does not wait for torch; editors and type checkers read the imports below.
@@ -19,20 +19,26 @@ if typing.TYPE_CHECKING:
     from normlens.lens import Trace as Trace
     from normlens.lens import load as load
     from normlens.lens import open as open
+    from normlens.measures import measure as measure
     from normlens.models import InputError as InputError
     from normlens.models import LoadError as LoadError
-    from normlens.reports import Report as Report
-    from normlens.reports import report as report
+    from normlens.studies import Report as Report
+    from normlens.studies import Study as Study
+    from normlens.studies import importance as importance
+    from normlens.studies import report as report
+    from normlens.studies import segment as segment
+    from normlens.studies import shorten as shorten
 
 _ROOMS = {
     "alignment": ("Aligned", "align"),
     "corpora": (),
     "errors": ("NormlensError",),
     "lens": ("Block", "Lens", "ReconstructionError", "Trace", "load", "open"),
+    "measures": ("measure",),
     "models": ("InputError", "LoadError"),
     "nmt": (),
-    "reports": ("Report", "report"),
-    "studies": (),
+    "exhibits": (),
+    "studies": ("Report", "Study", "importance", "report", "segment", "shorten"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -22,3 +22,9 @@ class NormlensError(Exception):
 
     def __str__(self) -> str:
         return "\n".join([self.what, *(f"  {name}: {part}" for name, part in self.parts.items())])
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in one line; its kind when it says nothing."""
+    text = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    return text.splitlines()[0].strip()

@@ -4,13 +4,19 @@ import pytest
 from translators import PAIRS, marian
 
 import normlens as nl
-from normlens.alignment import align, each_alignment, paired, plan
-from normlens.alignment.choice import NothingToChoose
-from normlens.alignment.extract import both, mutual, shares, strongest
+from normlens.alignment import (
+    NothingToChoose,
+    Reading,
+    align,
+    choose,
+    compare_methods,
+    each_alignment,
+    paired,
+    splitter,
+)
+from normlens.alignment.aligner import both, mutual, shares, strongest
 from normlens.alignment.links import symmetrised
-from normlens.alignment.soft import Reading
-from normlens.alignment.stream import SHARD, each_map
-from normlens.alignment.words import splitter
+from normlens.alignment.maps import SHARD, each_map
 
 SOURCES = [" ".join(source) for source, _ in PAIRS]
 TARGETS = [" ".join(target) for _, target in PAIRS]
@@ -86,7 +92,7 @@ def test_a_choice_from_few_pairs_is_called_uncertain(forward, backward):
 
 
 def test_directions_that_hardly_agree_are_told(forward, backward, monkeypatch):
-    monkeypatch.setattr("normlens.alignment.agreement._agreement", lambda front, back: 0.2)
+    monkeypatch.setattr("normlens.alignment.layers._agreement", lambda front, back: 0.2)
     assert "may be swapped" in align(forward, SOURCES * 7, TARGETS * 7, reverse=backward).plan.forward.why
 
 
@@ -104,27 +110,27 @@ def test_links_come_while_the_text_is_still_being_read(forward):
             read.append(1)
             yield PAIRS[0]
 
-    found = each_alignment(plan(forward, None, PAIRS, layers=0), endless())
+    found = each_alignment(choose(forward, None, PAIRS, layers=0), endless())
     assert next(found).links == align(forward, SOURCES[:1], TARGETS[:1], layers=0)[0].links
     assert len(read) <= SHARD + 1
 
 
 @pytest.mark.parametrize(("sources", "targets"), [(2, 3), (3, 1), (0, 1)])
 def test_sides_of_different_length_are_refused(sources, targets):
-    with pytest.raises(nl.InputError, match=f"only {min(sources, targets)} "):
+    with pytest.raises(nl.InputError, match=f"end after {min(sources, targets)}, the other side does not"):
         list(paired(SOURCES[:sources], TARGETS[:targets], "whitespace"))
 
 
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"layers": 7}, "no cross-attention in layer 7"),
-        ({"layers": ()}, "none given"),
+        ({"layers": 7}, "No layer 7: the cross-attention of .* has layers 0 to 1"),
+        ({"layers": ()}, "No layers are named"),
         ({"combine": "vote"}, "no combine 'vote'"),
         ({"measure": "gradient"}, "no measure 'gradient'"),
         ({"position": "above"}, "no position 'above'"),
-        ({"layers": 0, "head": 2}, "has no head 2"),
-        ({"layers": 0, "head": -1}, "has no head -1"),
+        ({"layers": 0, "head": 2}, "No head 2: layer 0 of the cross-attention has heads 0 to 1"),
+        ({"layers": 0, "head": -1}, "No head -1"),
         ({"layers": 0, "min_confidence": 1.0}, r"min_confidence must be at least 0 and below 1 \(got 1\)"),
         ({"layers": 0, "min_confidence": float("nan")}, r"min_confidence must be .* \(got nan\)"),
         ({"layers": 0, "second_link": -3.0}, r"second_link must be above 0 and at most 1 \(got -3\)"),
@@ -133,6 +139,12 @@ def test_sides_of_different_length_are_refused(sources, targets):
 def test_a_choice_that_does_not_exist_is_refused(forward, choices, said):
     with pytest.raises(nl.InputError, match=said):
         align(forward, SOURCES, TARGETS, **choices)
+
+
+@pytest.mark.parametrize("asked", [{"gradients": ("guided",)}, {"aligners": ("giza",)}])
+def test_an_aligner_that_does_not_exist_is_refused_before_any_work(forward, asked):
+    with pytest.raises(nl.InputError, match=r"There is no aligner '(guided|giza)'"):
+        compare_methods(forward, None, [], [], **asked)
 
 
 def test_nothing_to_choose_layers_from_is_said(forward, backward):

@@ -79,7 +79,7 @@ def test_gold_gives_a_table_and_a_report(models, text, tmp_path, capsys):
         ({"--target": "short"}, "no such line in the other file"),
         ({"--target": "same"}, "same text"),
         ({"--source": "missing"}, "missing"),
-        ({"--layers": "9"}, "no cross-attention in layer 9"),
+        ({"--layers": "9"}, "No layer 9"),
         ({"--model": "minilm"}, "not a sequence-to-sequence model"),
         ({"--words": "letters"}, "no word splitter"),
     ],
@@ -104,9 +104,9 @@ def test_a_mistake_is_said_and_nothing_is_written(models, text, tmp_path, capsys
 @pytest.mark.parametrize("given", [["--aligners", "giza"], ["--gradients", "saliency"], ["--possible", "p.txt"]])
 def test_what_belongs_to_a_comparison_is_refused_without_gold(text, capsys, given):
     assert main(["align", *text, *given]) == 1
-    assert f"{given[0]} belong to a comparison, which needs gold" in capsys.readouterr().err
+    assert f"{given[0]} can be used only in a comparison, which needs gold" in capsys.readouterr().err
 
 
 def test_a_few_lines_are_joined_by_the_embedded_sample_and_that_is_said(text, tmp_path, capsys):
     assert main(["align", *text, "--out", str(tmp_path / "links")]) == 0
-    assert "chosen on 4 of your pairs and the 71 embedded ones" in capsys.readouterr().err
+    assert "chosen on 4 of your pairs and the 71 bundled ones" in capsys.readouterr().err

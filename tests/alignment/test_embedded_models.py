@@ -2,8 +2,8 @@
 
 import pytest
 
-from normlens.alignment import align, default_lens, default_sample, plan, score
-from normlens.alignment.default import FOLDER
+from normlens.alignment import align, choose, default_lens, default_sample, score
+from normlens.alignment.bundled import FOLDER
 
 
 @pytest.fixture(scope="module")
@@ -49,5 +49,5 @@ def test_a_trace_names_the_tokens_of_each_side_in_its_own_language(both):
 def test_swapped_sides_are_told_also_where_the_embedded_sample_helps_to_choose(both):
     pairs = default_sample("de-en").pairs
     swapped = [(target, source) for source, target in pairs[:30]]
-    assert "source and target may be swapped" in plan(*both, [*swapped, *pairs], own=30).forward.why
-    assert "swapped" not in plan(*both, [*pairs[:30], *pairs], own=30).forward.why
+    assert "source and target may be swapped" in choose(*both, [*swapped, *pairs], own=30).forward.why
+    assert "swapped" not in choose(*both, [*pairs[:30], *pairs], own=30).forward.why

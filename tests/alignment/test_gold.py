@@ -85,7 +85,7 @@ def test_a_blank_line_is_a_sentence_without_links_and_windows_line_ends_are_no_t
         ("1p1\n3p1", {"sources": [1, 2]}, "gold:2: '3p1' names source word 3, .* has 2 words, counted from 1"),
         ("1p1\n1p3", {"sources": [1, 2], "reverse": True}, "gold:2: '1p3' names source word 3"),
         ("0-0\n0-0", {"sources": [1]}, "gold has 2 lines for 1 source sentences: line 2 has no partner"),
-        ("0-0\n\n0-0", {"targets": [1, 1]}, "lines for 2 target sentences: line 3 .*\n.*gold has 1 blank"),
+        ("0-0\n\n0-0", {"targets": [1, 1]}, "lines for 2 target sentences: line 3 .*\n.*1 blank line in gold"),
         ("0-0\n0-0 1p2", {"format": "pharaoh"}, "gold:2: mixed formats: '1p2'"),
         ("0-0\nS-0", {}, "gold:2: 'S-0' is no link"),
         ("0-0\n0-0-0", {}, "gold:2: '0-0-0' is no link"),

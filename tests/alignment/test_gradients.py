@@ -19,8 +19,7 @@ from transformers import (
 from translators import PAIRS, PIECES, tokens
 
 import normlens as nl
-from normlens.alignment.derivative import GradientError, forced
-from normlens.alignment.gradients import SHARD, each_saliency
+from normlens.alignment.gradients import SHARD, GradientError, each_saliency, forced
 
 PLAIN = {"samples": 0}
 SMOOTH = {"samples": 3, "noise": 0.3, "seed": 5}

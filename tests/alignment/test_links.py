@@ -187,7 +187,7 @@ def test_a_file_may_count_from_one_the_other_way_round_with_windows_line_ends(tm
         ("1-1 0-1", {"first": 1}, "a.txt:1: '0-1' names word 0"),
         ("\n0-2", {"sources": [1, 1], "targets": [1, 2]}, "a.txt:2: '0-2' names target word 2, .* has 2 words"),
         ("0-0", {"sources": [1, 1]}, "a.txt has 1 lines for 2 source sentences: line 2 has no partner"),
-        ("0-0\n\n", {"targets": [1]}, "a.txt has 2 lines for 1 target sentences: .*\n.* a.txt has 1 blank"),
+        ("0-0\n\n", {"targets": [1]}, "a.txt has 2 lines for 1 target sentences: .*\n.*1 blank line in a.txt"),
     ],
 )
 def test_bad_lines_are_refused_with_their_number(tmp_path, text, options, said):

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from normlens.alignment import resample
 from normlens.alignment.gold import Gold
 from normlens.alignment.links import Alignment, reverse
-from normlens.alignment.misread import misread
 from normlens.alignment.resample import bootstrap, compare
-from normlens.alignment.score import Counts, ScoreError, Tally, score, tally
+from normlens.alignment.score import Counts, ScoreError, Tally, numbering_doubts, score, tally
 
 words = st.integers(0, 3)
 grids = st.frozensets(st.tuples(words, words), max_size=8)
@@ -190,8 +189,8 @@ def test_links_read_wrongly_are_suspected_and_right_ones_are_not():
         "one word earlier": [frozenset((s + 1, t + 1) for s, t in one) for one in right],
         "one word later": [frozenset((s - 1, t - 1) for s, t in one) for one in right],
     }
-    assert misread([Alignment.of(one) for one in right], wanted) == []
+    assert numbering_doubts([Alignment.of(one) for one in right], wanted) == []
     for said, found in wrong.items():
-        (doubt,) = misread([Alignment.of(one) for one in found], wanted)
+        (doubt,) = numbering_doubts([Alignment.of(one) for one in found], wanted)
         assert doubt.startswith("AER 100.0 % would be 0.0 %")
         assert said in doubt

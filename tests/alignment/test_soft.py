@@ -9,11 +9,9 @@ import torch
 from translators import PAIRS, marian
 
 import normlens as nl
-from normlens.alignment.agreement import most_agreed, self_agreed
-from normlens.alignment.choice import largest_norm, mean_norms, named
-from normlens.alignment.extract import averaged, both, mutual, shares, strongest
-from normlens.alignment.soft import ROWS, Reading
-from normlens.alignment.stream import batches, each_map
+from normlens.alignment.aligner import averaged, both, mutual, named, shares, spelled, strongest
+from normlens.alignment.layers import largest_norm, mean_norms, most_agreed, self_agreed
+from normlens.alignment.maps import ROWS, Reading, batches, each_map
 
 READINGS = [
     Reading(measure, position, layer, head)
@@ -147,6 +145,8 @@ def test_weights_of_readings_are_told_and_count():
     assert named(places[:2], (1.0, 1.0)) == "AWI L0+L1"
     assert named(places) == "AWI L0+L1 & AWO L2"
     assert named(places, (3.0, 3.0, 2.0)) == "0.75 AWI L0+L1 & 0.25 AWO L2"
+    assert spelled(places) == "layers 0 and 1 (AWI) and 2 (AWO)"
+    assert spelled(places[:1]) == "layer 0 (AWI)"
     one, two = np.array([[4.0, 0.0, 0.0]]), np.array([[0.0, 1.0, 0.0]])
     np.testing.assert_allclose(shares([one, two], (3.0, 1.0)), [[0.75, 0.25]])
     np.testing.assert_allclose(averaged([one, two], (3.0, 1.0)), [[0.75, 0.25, 0.0]])

@@ -7,7 +7,7 @@ import torch
 
 from normlens.capture import Attended, relative_error
 from normlens.capture.compare import rebuild_error, relative_difference
-from normlens.lens.measure import pass_error
+from normlens.lens.one_pass import pass_error
 
 SIZES = [1e-35, 1e-23, 1e-20, 1.0, 1e20, 1e25, 1e35]
 

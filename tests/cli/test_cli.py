@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from normlens import probes
-from normlens.cli.main import COMMANDS, main
+from normlens.cli.main import COMMANDS, laid_out, main
+from normlens.errors import NormlensError
 from normlens.version import __version__
 
 
@@ -15,7 +16,7 @@ def test_show_without_a_word(capsys):
     assert main(["show"]) == 0
     shown = capsys.readouterr().out
     assert "[CLS]" in shown
-    assert "of the weight" in shown
+    assert "of the attention" in shown
 
 
 def test_show_writes_what_it_is_asked_for(capsys, tmp_path):
@@ -51,24 +52,24 @@ def test_show_reads_standard_input(capsys, monkeypatch):
     [
         (["show", " "], "empty"),
         (["show", "word " * 700], "512 positions"),
-        (["show", "a", "--model", "no/such-model"], "could not be loaded"),
+        (["show", "a", "--model", "no/such-model"], "cannot be loaded"),
         (["show", "a", "--target", "b"], "one side"),
-        (["show", "a", "--layer", "77"], "choose from 0, 1, 2, 3, 4, 5"),
-        (["show", "a", "--table", "t.xlsx"], "end it in .csv or .parquet"),
+        (["show", "a", "--layer", "77"], "no layer 77: the model has layers 0 to 5"),
+        (["show", "a", "--table", "t.xlsx"], "unsupported format .xlsx (use .csv or .parquet)"),
         (["show", ""], "empty"),
         (["show", "a cat", "--against", ""], "empty"),
         (["show", "a cat", "--against", "a dog", "--table", "t.csv"], "a difference has --html and --figure"),
-        (["show", "a", "--html", "v.txt"], "end it in .html"),
-        (["show", "a", "--figure", "v.gif"], "end it in .svg or .pdf or .png"),
-        (["show", "a", "--save", "v.html"], "end it in .safetensors"),
+        (["show", "a", "--html", "v.txt"], "unsupported format .txt (use .html)"),
+        (["show", "a", "--figure", "v.gif"], "unsupported format .gif (use .svg, .pdf or .png)"),
+        (["show", "a", "--save", "v.html"], "unsupported format .html (use .safetensors)"),
         (["show", "a", "--view", "picture"], "there is no picture"),
-        (["show", "a", "--pin", "zebra"], "there is no token 'zebra'"),
+        (["show", "a", "--pin", "zebra"], "no token 'zebra'"),
         (["show", "--image", "no.png"], "cannot be read as an image"),
         (["show", "--image", "README.md"], "cannot be read as an image"),
         (["show", "--image", "docs/images/view.png"], "reads text"),
         (["show", "a", "--device", "nowhere"], "cannot be moved to the device 'nowhere'"),
-        (["doctor", "no/such-model"], "could not be loaded"),
-        (["doctor", "no/such-model", "--tiny"], "could not be loaded"),
+        (["doctor", "no/such-model"], "cannot be loaded"),
+        (["doctor", "no/such-model", "--tiny"], "cannot be loaded"),
     ],
 )
 def test_bad_input_is_a_sentence_and_never_a_traceback(capsys, arguments, said):
@@ -77,6 +78,22 @@ def test_bad_input_is_a_sentence_and_never_a_traceback(capsys, arguments, said):
     assert error.startswith("normlens: ")
     assert said in error
     assert "Traceback" not in error
+
+
+def test_an_error_is_wrapped_to_the_terminal_and_keeps_its_parts():
+    error = NormlensError(
+        "word " * 30 + "end.", got="a --flag-with-dashes", cause="none", do="pip install x\n    hf get y"
+    )
+    assert laid_out(error) == f"normlens: {error}"
+    lines = laid_out(error, 60).split("\n")
+    assert max(map(len, lines)) <= 60
+    assert lines[1].startswith("    word")
+    assert lines[-4:] == [
+        "  Got: a --flag-with-dashes",
+        "  Usual cause: none",
+        "  Do: pip install x",
+        "    hf get y",
+    ]
 
 
 def test_show_draws_a_figure_and_a_difference(capsys, tmp_path):

@@ -34,7 +34,7 @@ def reported(corpus, tmp_path_factory):
 def test_a_report_is_written_and_summed_up(reported):
     folder, code, out, err = reported
     assert code == 0
-    assert "of the weight" in out
+    assert "of the attention" in out
     assert str(folder / "report.html") in err
     for part in ("report.html", "findings.json", "figures", "tables", "run.safetensors"):
         assert (folder / part).exists()
@@ -66,7 +66,7 @@ def test_a_report_that_was_finished_is_written_again_by_resume(reported, corpus,
     assert main(["report", "--corpus", str(corpus), "--out", str(tmp_path / "out"), "--resume"]) == 0
     for path, content in before.items():
         assert path.read_bytes() == content, path
-    assert "normlens: all 3 items were done before; none is run again\n" in capsys.readouterr().err
+    assert "normlens: all 3 items are already done\n" in capsys.readouterr().err
 
 
 BAD = {
@@ -129,7 +129,7 @@ def test_a_file_without_its_flag_is_told_which(capsys):
         with pytest.raises(SystemExit) as stopped:
             main([*command, "my texts.txt"])
         assert stopped.value.code == 2
-        assert "A corpus is given with --corpus, as in: --corpus 'my texts.txt'" in capsys.readouterr().err
+        assert "Give a corpus with --corpus, as in: --corpus 'my texts.txt'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["study", "categories", "--colour"])
     assert "--corpus, as in" not in capsys.readouterr().err
@@ -166,3 +166,85 @@ def test_the_bar_vanishes_when_nobody_watches(corpus):
     job = [sys.executable, "-m", "normlens", "study", "categories", "--corpus", str(corpus)]
     done = subprocess.run(job, capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+OWN = """
+import normlens as nl
+from normlens.exhibits import Section, Table
+from normlens.statistics import Moments
+
+
+class Longest(nl.Study):
+    name, title = "longest", "How long are the vectors?"
+
+    def see(self, seen):
+        return {"norms": Moments.of(seen.norms.transpose(0, 2, 1)[seen.real])}
+
+    def result(self, sums, run):
+        return sums.by_layer("norms")[1][-1].high
+
+    def section(self, result, run):
+        return Section(["The longest was found."], [Table("longest", "Longest", [{"norm": result.max()}])])
+
+
+class Asking(Longest):
+    def __init__(self, what):
+        self.what = what
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "broken.py").write_text("1 / 0")
+    return tmp_path
+
+
+def test_a_study_of_ones_own_stands_beside_ours(own, corpus, capsys):
+    flags = ["--corpus", str(corpus), "--out", str(own / "out")]
+    assert main(["report", "--studies", f"categories,{own / 'mine.py'}:Longest", *flags]) == 0
+    shown = capsys.readouterr().out
+    assert "longest, self-attention\n• The longest was found." in shown
+    assert "categories, self-attention" in shown
+    assert "dispersion" not in shown
+    assert (own / "out" / "tables" / "longest_self.csv").is_file()
+
+
+def test_a_study_of_ones_own_can_come_from_a_module(own, corpus, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(own)
+    assert main(["study", "mine:Longest", "--corpus", str(corpus)]) == 0
+    assert "The longest was found." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("studies", "words"),
+    [
+        ("category", "There is no study 'category'.\n  Do: did you mean 'categories'?"),
+        ("nowhere.py:Mine", "The studies in 'nowhere.py' cannot be read.\n  Got: FileNotFoundError"),
+        ("no.such.module:Mine", "The studies in 'no.such.module' cannot be read.\n  Got: ModuleNotFoundError"),
+        ("{own}/broken.py:Mine", "broken.py' cannot be read.\n  Got: ZeroDivisionError"),
+        ("{own}/mine.py:Missing", "There is no class 'Missing' in"),
+        ("{own}/mine.py:Asking", "Asking cannot be made.\n  Got: TypeError"),
+        ("{own}/mine.py:Moments", "Moments cannot be made"),
+        ("{own}/mine.py:Longest,{own}/mine.py:Longest", "There is already a study called 'longest'"),
+        (",", "No study was named"),
+    ],
+)
+def test_a_study_that_cannot_be_had_is_refused_before_the_model_is_loaded(own, studies, words, capsys, monkeypatch):
+    monkeypatch.setattr("normlens.cli.report.load_from", pytest.fail)
+    assert main(["report", "--studies", studies.format(own=own), "--out", str(own / "out")]) == 1
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("command", ["report", "study"])
+def test_help_lists_every_study_with_its_title(command, capsys):
+    from normlens.studies import STUDIES
+
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    for name, one in STUDIES.items():
+        assert name in shown
+        assert one.title in shown

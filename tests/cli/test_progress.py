@@ -39,9 +39,9 @@ def test_a_slow_run_is_heard_of_every_five_minutes(capsys):
 @pytest.mark.parametrize(
     ("before", "said"),
     [
-        (0, "nothing was saved before, so the run begins at the start"),
-        (64, "64 of 992 items were done before; going on from there"),
-        (992, "all 992 items were done before; none is run again"),
+        (0, "no items were saved; starting at the first"),
+        (64, "64 of 992 items are already done; continuing with the rest"),
+        (992, "all 992 items are already done"),
     ],
 )
 def test_what_is_resumed_is_said(before, said, capsys):

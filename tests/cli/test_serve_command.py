@@ -1,6 +1,5 @@
 """`normlens serve` as it is typed: what it prints, what it refuses, and that it leaves nothing behind."""
 
-import importlib
 import json
 import os
 import signal
@@ -49,8 +48,13 @@ def test_a_model_that_is_not_there_is_found_at_once(capsys, tmp_path):
     assert "config.json" in refused(capsys, "--model", str(tmp_path))
 
 
-def test_a_report_that_is_not_there(capsys, tmp_path):
-    assert "normlens report" in refused(capsys, "--port", "0", "--report", str(tmp_path))
+def test_a_corpus_that_is_not_there(capsys, tmp_path):
+    said = refused(capsys, "--port", "0", "--corpus", str(tmp_path / "nowhere.txt"), "--out", str(tmp_path / "out"))
+    assert "nowhere.txt" in said
+
+
+def test_a_corpus_that_is_no_report_needs_a_folder_for_its_report(capsys, tmp_path):
+    assert "--out" in refused(capsys, "--port", "0", "--corpus", str(tmp_path))
 
 
 def test_a_port_that_is_taken_and_a_host_that_is_not_ours(capsys):
@@ -72,12 +76,12 @@ def test_what_is_missing_is_named_with_its_extra(capsys, monkeypatch):
 
 
 def test_the_embedded_models_are_the_ones_of_their_rooms():
-    from normlens.alignment.default import FOLDER
+    from normlens.alignment.bundled import FOLDER
+    from normlens.explorer import settings
     from normlens.models import default
 
-    allowed = importlib.import_module("normlens.explorer.allowed")
-    assert allowed.PACKAGE == default.PACKAGE
-    assert all((FOLDER / languages / "config.json").exists() for languages in allowed.TRANSLATORS)
+    assert settings.PACKAGE == default.PACKAGE
+    assert all((FOLDER / languages / "config.json").exists() for languages in settings.TRANSLATORS)
 
 
 def children(pid: int) -> list[int]:

@@ -174,11 +174,14 @@ def test_a_line_that_is_no_category_shows_how_to_write_one(text):
     ("make", "message"),
     [
         (lambda: parse_category("other=a"), "'other'"),
-        (lambda: parse_category("digits=/[0-9/"), "no regular expression"),
-        (lambda: Category("empty"), "claims no token"),
-        (lambda: Category(" ", frozenset("a")), "cannot be called"),
-        (lambda: Categories((Category("a", frozenset("a")), Category("a", frozenset("b")))), "one name: a"),
-        (lambda: Categories(tuple(Category(str(n), frozenset("a")) for n in range(128))), "more than 127"),
+        (lambda: parse_category("digits=/[0-9/"), "not a regular expression"),
+        (lambda: Category("empty"), "has no tokens, no pattern and no place"),
+        (lambda: Category(" ", frozenset("a")), "cannot have the name"),
+        (lambda: Categories((Category("a", frozenset("a")), Category("a", frozenset("b")))), "the same name: a"),
+        (
+            lambda: Categories(tuple(Category(str(n), frozenset("a")) for n in range(128))),
+            r"at most 127 categories.\n  Got: 128",
+        ),
     ],
 )
 def test_categories_that_cannot_sort_are_refused(make, message):
@@ -213,7 +216,7 @@ def test_flags_of_a_pattern_count(minilm, pattern):
 
 @pytest.mark.parametrize("value", [",", 3, None, re.compile(b"a")])
 def test_a_category_given_by_something_else_is_refused(minilm, value):
-    with pytest.raises(CategoryError, match="something else than tokens"):
+    with pytest.raises(CategoryError, match="neither a list of tokens, a pattern nor a place"):
         make_categories({"a": value}, minilm.subject)
     with pytest.raises(CategoryError, match="empty token"):
         make_categories({"a": ["x", ""]}, minilm.subject)

@@ -42,13 +42,13 @@ def test_a_file_of_ranks(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1 9 0\n2 8\n", r"ranks\.txt:2: not a rank"),
-        ("1 9 zero\n", r"ranks\.txt:1: not a rank"),
+        ("1 9 0\n2 8\n", r"ranks\.txt:2: not a line of `rank count token_id`"),
+        ("1 9 zero\n", r"ranks\.txt:1: not a line of `rank count token_id`"),
         ("0 9 1\n", "ranks from 1"),
-        ("1 9 -1\n", "not a rank"),
-        ("1 9 0\n2 8 5\n", "token id 5, but the vocabulary ends at 4"),
+        ("1 9 -1\n", "not a line of `rank count token_id`"),
+        ("1 9 0\n2 8 5\n", "no token id 5: the vocabulary has ids 0 to 4"),
         ("1 9 0\n2 8 0\n", "ranked twice"),
-        ("\n", "ranks no token"),
+        ("\n", "no ranks in"),
     ],
 )
 def test_a_bad_file_of_ranks_is_refused(tmp_path, content, message):

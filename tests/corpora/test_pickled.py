@@ -117,8 +117,8 @@ def test_a_damaged_pickle_is_refused(tmp_path, content):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({"tokens": ["a"]}, "holds a dict"),
-        (["a"], r"a\.pkl\[0\]: no list of tokens"),
+        ({"tokens": ["a"]}, r"not a list of sequences.\n  Got: a dict"),
+        (["a"], r"a\.pkl\[0\]: there is no list of tokens"),
         ([{"words": ["a"]}], "keys 'words'"),
         ([{"tokens": "a b"}], "no list of tokens"),
         ([{"tokens": ["a", 1]}], "no list of tokens"),

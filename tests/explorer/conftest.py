@@ -16,8 +16,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from normlens.exhibits import Article, Chapter, Document, Section, Table, write
 from normlens.explorer import Settings, allowed
-from normlens.explorer.run import prepared
+from normlens.explorer.start import prepared
 
 WORDS = "<pad> <s> </s> <unk> the a cat dog sat ran on mat under tree and slept quietly big old".split()
 
@@ -77,9 +78,27 @@ def start():
         assert not thread.is_alive()
 
 
+def small_report() -> Document:
+    """Two studies, one of them the user's own, as `normlens report` would write them."""
+    rows = [{"head": f"L0H{head}", "share": share} for head, share in enumerate((0.2, 0.5, 0.3))]
+    chapters = [
+        Chapter(
+            name,
+            title,
+            (
+                Article(
+                    Section([f"{title} Yes."], [Table(name, "Share of every head", rows)]), "self", "Self-attention"
+                ),
+            ),
+        )
+        for name, title in (("first_study", "Is it first?"), ("own", "Is it the user's own?"))
+    ]
+    return Document("A report", "What was found.", (("model", "made"),), tuple(chapters), ("signature",))
+
+
 @pytest.fixture(scope="session")
 def explorer(start, folders, tmp_path_factory):
     """One explorer with the three small models and a report."""
     report = tmp_path_factory.mktemp("report")
-    (report / "report.html").write_text("<!doctype html><title>report</title><p>found", encoding="utf-8")
+    write(small_report(), report)
     return start(*folders.values(), report=report)

@@ -6,19 +6,18 @@ import time
 
 from normlens.explorer import Limits
 
-QUICK = Limits(tokens=300, memory=3_000_000_000, grace_seconds=1.0, body_seconds=1.0, upload=5_000_000)
+QUICK = Limits(tokens=300, memory=3_000_000_000, grace_seconds=1.0, upload=5_000_000)
 
 
 class Client:
     """Requests to one explorer; every answer is (status, body), with JSON read."""
 
-    def __init__(self, link: str, name: str = "tests-0001") -> None:
+    def __init__(self, link: str) -> None:
         self.host = link.removeprefix("http://").split("/")[0]
-        self.name = name
 
     def send(self, method: str, path: str, body=None, **headers):
         connection = http.client.HTTPConnection(self.host, timeout=60)
-        sent = {"X-Client": self.name} | {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             connection.request(method, path, body, sent)
             response = connection.getresponse()

@@ -193,13 +193,20 @@ def test_narrow_and_wide_light_and_dark(tab, scheme, width):
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
 
 
-def test_the_report_stands_beside_it(tab):
+def test_every_study_of_a_report_is_a_tab(tab):
     page = tab()
-    assert page.locator("#report").is_visible()
-    with page.context.expect_page() as opened:
-        page.locator("#report").click()
-    opened.value.wait_for_load_state()
-    assert "found" in opened.value.content()
+    page.locator("#pages button", has_text="Own").click()
+    report = page.frame_locator("#corpus iframe")
+    report.get_by_role("heading", name="Is it the user's own?").wait_for()
+    assert not report.get_by_role("heading", name="Is it first?").is_visible()
+    assert not page.locator("#ask").is_visible()
+    report.get_by_role("button", name="share").click()  # its tables are live
+    assert report.locator("#own tbody th").all_inner_texts() == ["L0H1", "L0H2", "L0H0"]
+    with page.expect_download() as download:
+        report.locator("#own a", has_text="csv").click()
+    assert download.value.suggested_filename == "own_self.csv"
+    page.locator("#pages button", has_text="One text").click()
+    assert page.locator("#ask").is_visible()
 
 
 def test_the_link_with_the_token_opens_the_page_and_the_token_leaves_the_address(browser, start, folders):

@@ -62,7 +62,7 @@ def test_exact_numbers_are_those_of_the_trace(explorer, shown, tmp_path):
 def test_numbers_that_are_not_there_are_a_sentence(explorer, shown, part):
     status, said = explorer.get(f"/api/results/{shown['id']}/exact/{part}")
     assert status == 404
-    assert said["error"].endswith(".")
+    assert said["what"].endswith(".")
 
 
 def test_a_pair_is_one_sequence(explorer):
@@ -87,7 +87,7 @@ def test_the_view_can_be_taken_home_as_one_page(explorer, shown):
 
 def test_all_who_ask_for_a_page_at_once_get_the_whole_of_it(explorer):
     job = explorer.run(model="reader", text="the old cat slept under the tree")
-    clients = [Client(explorer.link, f"reader-{n:04}") for n in range(8)]
+    clients = [Client(explorer.link) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
         got = list(pool.map(lambda client: client.get(f"/api/results/{job['id']}/view.html"), clients))
     assert {status for status, _ in got} == {200}
@@ -123,7 +123,8 @@ def handles(name: str) -> int:
 def test_large_files_go_out_in_pieces_and_are_let_go_of_when_nobody_takes_them(explorer, shown, monkeypatch):
     addresses = [f"/api/results/{shown['id']}/{name}" for name in ("trace.safetensors", "chunks/0", "chunks/1")]
     whole = [explorer.get(address)[1] for address in addresses]
-    monkeypatch.setattr("normlens.explorer.results.PIECE", 100)
+    monkeypatch.setattr("normlens.explorer.app.SMALL", 0)
+    monkeypatch.setattr("starlette.responses.FileResponse.chunk_size", 100)
     assert [explorer.get(address)[1] for address in addresses] == whole
     host, port = explorer.host.split(":")
     for _ in range(20):
@@ -145,11 +146,10 @@ def test_a_saved_trace_can_be_opened_again(explorer, shown):
 def test_two_runs_give_a_signed_difference_without_a_trace_of_its_own(explorer, shown):
     job = explorer.run(model="reader", text="the dog sat on the mat", base=shown["id"])
     assert job["result"]["difference"] is True
-    maps = header_of(explorer, job)["panels"][0]["maps"]
-    assert any(one["signed"] for one in maps)
+    assert all(measure["signed"] for measure in header_of(explorer, job)["measures"].values())
     status, said = explorer.get(f"/api/results/{job['id']}/trace.safetensors")
     assert status == 404
-    assert "difference" in said["error"]
+    assert "difference" in said["what"]
     assert explorer.get(f"/api/results/{job['id']}/view.html")[0] == 200
     status, said = explorer.post("/api/jobs", {"model": "reader", "text": "a", "base": job["id"]})
     assert status == 422
@@ -158,7 +158,7 @@ def test_two_runs_give_a_signed_difference_without_a_trace_of_its_own(explorer, 
 def test_what_cannot_be_compared_is_a_sentence(explorer, shown):
     job = explorer.run(model="translator", text="the cat sat", target="a dog", base=shown["id"])
     assert job["state"] == "failed"
-    assert job["error"].strip()
+    assert job["what"].strip()
     assert "Traceback" not in json.dumps(job)
 
 
@@ -175,16 +175,22 @@ def test_the_page_and_its_scripts_carry_the_policy_that_binds_them(explorer):
     assert explorer.headers["cache-control"] == "no-store"
 
 
-def test_a_report_is_served_beside_it_and_kept_apart(explorer):
+def test_a_report_is_served_beside_it_and_runs_no_script_but_our_own(explorer):
     assert explorer.get("/api/models")[1]["report"] is True
-    status, page = explorer.get("/report")
+    status, page = explorer.get("/report/")
     assert status == 200
-    assert b"found" in page
-    for part in ("sandbox", "frame-ancestors 'none'"):
+    assert b"Is it first?" in page
+    for part in ("default-src 'none'", "script-src 'sha256-", "frame-ancestors 'self'"):
         assert part in explorer.headers["content-security-policy"]
+
+
+def test_the_files_of_a_report_are_served_and_no_others(explorer):
+    assert explorer.get("/report/tables/own_self.csv")[0] == 200
+    for path in ("tables/other.csv", "report.html", "run.safetensors", "tables/..%2f..%2freport.html", "figures/"):
+        assert explorer.get(f"/report/{path}")[0] == 404
 
 
 def test_without_a_report_there_is_none(start, folders):
     client = start(folders["reader"])
     assert client.get("/api/models")[1]["report"] is False
-    assert client.get("/report")[0] == 404
+    assert client.get("/report/")[0] == 404

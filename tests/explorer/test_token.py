@@ -20,7 +20,7 @@ def test_the_link_keeps_the_token_behind_the_hash(locked):
 def test_without_it_there_is_the_bare_page_and_nothing_else(locked):
     assert locked.get("/")[0] == 200
     assert locked.get("/assets/app.js")[0] == 200
-    for path in ("/api/models", "/api/jobs/x", "/api/results/x/header", "/report"):
+    for path in ("/api/models", "/api/jobs/x", "/api/results/x/header", "/report/"):
         status, said = locked.get(path)
         assert status == 401
         assert "link" in said["do"]

@@ -36,12 +36,12 @@ def test_the_table_is_long_and_without_padding(trace):
     assert len(table) == 6 * 12 * sum(n * n for n in lengths)
     row = table[(table.sequence == 1) & (table.layer == 2) & (table["head"] == 7) & (table.tgt == 1) & (table.src == 3)]
     block = trace[1].self_attention[2]
-    assert row.weight.item() == pytest.approx(block.weights[0, 7, 1, 3].item())
-    assert row.weighted_norm.item() == pytest.approx(block.weighted_norms[0, 7, 1, 3].item())
+    assert row.weights.item() == pytest.approx(block.weights[0, 7, 1, 3].item())
+    assert row.weighted_norms.item() == pytest.approx(block.weighted_norms[0, 7, 1, 3].item())
     assert row.src_token.item() == trace.tokens[1][3]
     layers = trace.to_dataframe(per="layer")
     assert len(layers) == 6 * sum(n * n for n in lengths)
-    assert set(layers) >= {"mean_weight", "summed_norm"}
+    assert set(layers) >= {"mean_weights", "summed_norms"}
 
 
 def test_the_suffix_decides_the_form(trace, tmp_path):

@@ -26,7 +26,7 @@ def test_shapes_and_names_of_the_public_surface(minilm):
 
 
 def test_the_headline_of_the_paper_holds_on_the_embedded_model(minilm):
-    """[CLS] draws a third of the weight in layers 2 to 5 (counted from 1) and gives next to nothing."""
+    """[CLS] receives a third of the attention in layers 2 to 5 (counted from 1) and contributes next to nothing."""
     trace = minilm.trace("The old man told the children a long story about the sea, and they listened to every word.")
     for layer in (1, 2, 3, 4):
         block = trace.self_attention[layer]

@@ -61,5 +61,5 @@ def test_weights_that_were_cut_short_are_a_sentence(tmp_path):
     probes.build("bert").model.save_pretrained(tmp_path)
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:200])
-    with pytest.raises(nl.LoadError, match="a copy cut short"):
+    with pytest.raises(nl.LoadError, match="a copy that was cut short"):
         nl.load(tmp_path)

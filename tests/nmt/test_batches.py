@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normlens.nmt.pairs import joined
+from normlens.nmt.batches import joined
 from normlens.nmt.subwords import END, PAD
 
 lengths = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=80)

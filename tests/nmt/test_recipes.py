@@ -42,13 +42,13 @@ def test_a_preset_is_changed_where_it_is_told_to():
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
-        ({"width": 50, "heads": 4}, "width that is a multiple of 4, such as 52"),
-        ({"updates": 0}, "updates 0"),
-        ({"layers": -1}, "layers -1"),
-        ({"rate": float("nan")}, "rate nan"),
-        ({"rate": float("inf")}, "rate inf"),
-        ({"dropout": 1.0}, "dropout 1.0"),
-        ({"warmup": 0}, "warmup 0"),
+        ({"width": 50, "heads": 4}, r"multiple of heads \(got width 50 and 4 heads\).\n.*--width 52"),
+        ({"updates": 0}, r"updates must be above 0 .*\(got 0\)"),
+        ({"layers": -1}, r"layers .*\(got -1\)"),
+        ({"rate": float("nan")}, r"rate .*\(got nan\)"),
+        ({"rate": float("inf")}, r"rate .* finite \(got inf\)"),
+        ({"dropout": 1.0}, r"dropout must be at least 0 and below 1 \(got 1.0\)"),
+        ({"warmup": 0}, r"warmup .*\(got 0\)"),
     ],
 )
 def test_numbers_that_cannot_be_trained_with_are_refused(numbers, said):

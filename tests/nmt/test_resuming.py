@@ -14,7 +14,7 @@ from toy_text import SUBWORDS, TOY, begun, toy_pairs, write_pairs
 
 from normlens.errors import NormlensError
 from normlens.nmt import FolderError, Watch, parallel, train, training
-from normlens.nmt.folder import Plan, StateError, enter
+from normlens.nmt.folder import Setup, StateError, enter
 
 KILLED = """
 import os, signal, sys, torch
@@ -114,7 +114,7 @@ def test_whenever_it_is_killed_it_ends_with_the_same_bytes(text, whole, tmp_path
 def test_a_finished_training_says_so_and_changes_nothing(text, whole):
     before = {path: path.read_bytes() for path in whole[0].iterdir()}
     lines = []
-    train(text, whole[0], recipe=TOY, resume=True, watch=Watch(told=lines.append))
+    train(text, whole[0], recipe=TOY, resume=True, watch=Watch(noted=lines.append))
     assert lines == ["This training is finished: 30 updates were made."]
     assert {path: path.read_bytes() for path in whole[0].iterdir()} == before
 
@@ -157,7 +157,7 @@ def test_another_training_is_not_gone_on_with(text, whole, name):
 def test_a_folder_of_something_else_is_left_alone(text, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     for resume in (False, True):
-        with pytest.raises(FolderError, match=r"other files: notes\.txt"):
+        with pytest.raises(FolderError, match=r"not of a training.\n  Got: notes\.txt"):
             train(text, tmp_path, recipe=TOY, resume=resume)
     with pytest.raises(FolderError, match="is a file"):
         train(text, tmp_path / "notes.txt", recipe=TOY)
@@ -166,7 +166,7 @@ def test_a_folder_of_something_else_is_left_alone(text, tmp_path):
 
 def test_a_model_that_was_not_trained_here_is_not_gone_on_with(text, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(FolderError, match="no state to go on from"):
+    with pytest.raises(FolderError, match="no state to resume from"):
         train(text, tmp_path, recipe=TOY, resume=True)
 
 
@@ -198,10 +198,10 @@ def test_a_plan_that_cannot_be_read_is_refused(text, whole, tmp_path):
 
 def test_beginning_again_leaves_no_subwords_of_another_text(whole, tmp_path):
     folder = begun(tmp_path / "m", whole[0])
-    plan = Plan(TOY, ("de", "en"), 0, "another text", "held back", 500)
-    assert enter(folder, plan, resume=True) == "begin"
+    setup = Setup(TOY, ("de", "en"), 0, "another text", "held back", 500)
+    assert enter(folder, setup, resume=True) == "new"
     assert {*SUBWORDS, "recipe.json"} == {path.name for path in folder.iterdir()}
-    assert enter(folder, plan, resume=False) == "begin"
+    assert enter(folder, setup, resume=False) == "new"
     assert [path.name for path in folder.iterdir()] == ["recipe.json"]
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normlens.nmt.loss import ROWS, smoothed_loss
+from normlens.nmt.model import ROWS, smoothed_loss
 
 
 @given(

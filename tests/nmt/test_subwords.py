@@ -82,7 +82,7 @@ def test_a_vocabulary_larger_than_the_text_is_as_large_as_the_text_allows(tmp_pa
     assert 100 < len(train_subwords(LINES, tmp_path / "x", size=5000)) < 500
 
 
-@pytest.mark.parametrize(("size", "said"), [(20, r"needs \d+ for its letters"), (2, "too few")])
+@pytest.mark.parametrize(("size", "said"), [(20, r"needs \d+ for its letters"), (2, "too small for any text")])
 def test_too_few_subwords_are_refused_with_how_many_it_takes(tmp_path, size, said):
     with pytest.raises(SubwordError, match=said):
         train_subwords(LINES, tmp_path / "x", size=size)

@@ -9,9 +9,8 @@ import torch
 from toy_text import TOY, begun
 
 from normlens.nmt import TextError, TrainingError, train, translate
-from normlens.nmt.loss import loss
-from normlens.nmt.model import POSITIONS, DeviceError, tokenizer, untrained
-from normlens.nmt.pairs import encoded
+from normlens.nmt.batches import encoded
+from normlens.nmt.model import POSITIONS, DeviceError, loss, tokenizer, untrained
 from normlens.nmt.training import step
 
 FILES = {
@@ -77,7 +76,7 @@ def test_ids_are_those_of_the_saved_tokenizer_also_for_unknown_letters(finished)
 def test_text_in_chunks_gives_the_same_ids(finished, toy, monkeypatch):
     tokens = tokenizer(finished[0], source="de", target="en")
     whole = encoded(tokens, toy)
-    monkeypatch.setattr("normlens.nmt.pairs.CHUNK", 7)
+    monkeypatch.setattr("normlens.nmt.batches.CHUNK", 7)
     parts = encoded(tokens, iter(toy))
     assert len(parts) == len(toy)
     for side in ("sources", "targets"):
@@ -135,8 +134,8 @@ def test_a_training_that_cannot_go_well_says_why(toy, finished, tmp_path, name):
     error, said, change, options = {
         "diverged": (TrainingError, "loss of update [23] is (nan|inf).*\n.*too high", {"rate": 1e30, "warmup": 1}, {}),
         "too long": (TextError, "longer than 2 words", {"longest": 2}, {}),
-        "seed": (TrainingError, "Seed -1", {}, {"seed": -1}),
-        "limit": (TrainingError, "0 pairs to translate", {}, {"valid_limit": 0}),
+        "seed": (TrainingError, "(?s)seed must be from 0.*seed -1", {}, {"seed": -1}),
+        "limit": (TrainingError, "(?s)valid_limit at least 1.*valid_limit 0", {}, {"valid_limit": 0}),
         "device": (DeviceError, "'nowhere' cannot be used", {}, {"device": "nowhere"}),
     }[name]
     with pytest.raises(error, match=said):

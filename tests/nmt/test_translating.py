@@ -69,9 +69,9 @@ def test_what_cannot_translate_is_refused(tmp_path, folder):
 
     from normlens.models.default import default_folder
 
-    with pytest.raises(LoadError, match="no sequence-to-sequence model"):
+    with pytest.raises(LoadError, match="not a sequence-to-sequence model"):
         load_translator(default_folder())
-    with pytest.raises(LoadError, match="could not be loaded"):
+    with pytest.raises(LoadError, match="cannot be loaded"):
         load_translator(str(tmp_path / "nowhere"))
     shutil.copytree(folder, tmp_path / "m")
     for path in (tmp_path / "m").glob("*token*"):

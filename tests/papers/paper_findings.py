@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from normlens.papers import expected
+from normlens.papers import kobayashi2020 as expected
 from normlens.signature import Signature
-from normlens.studies import Categories, Correlation, Dispersion, Findings, Frequency, Spread
+from normlens.studies import STUDIES, Categories, Correlation, Dispersion, Facts, Findings, Frequency, Spread
+from normlens.studies.frequency import Points, Relation
 
 NAMES = tuple(expected.TABLE_2)
 NOTHING = np.zeros(0)
+NO_POINTS = Points(NOTHING.astype(int), NOTHING, NOTHING)
 
 
 def spread(lines, shape, apart):
@@ -48,18 +50,25 @@ def findings(**changed):
     )  # fmt: skip
     correlation = Correlation(
         "self", NAMES, tuple(range(12)), np.array([int(pairs) for pairs, _ in expected.TABLE_2.values()]),
-        np.array([float(rho) for _, rho in expected.TABLE_2.values()]), np.zeros((4, *heads)), 0.01,
+        np.array([float(rho) for _, rho in expected.TABLE_2.values()]), np.zeros((4, *heads)),
         NOTHING.astype(int), NOTHING, NOTHING, (), (),
     )  # fmt: skip
     frequency = Frequency(
-        "self", expected.RANKS, NAMES, 119_000, 2_134, -0.08, 0.75, 116_024, -0.1, 0.7, 0, 0.0, 0.0,
-        NOTHING.astype(int), NOTHING, NOTHING, NOTHING.astype(int), NOTHING.astype(bool), (),
-        NOTHING.astype(int), NOTHING.astype(int), NOTHING, NOTHING,
+        "self", expected.RANKS, NAMES, 2_134, Relation(119_000, -0.08, 0.75), Relation(116_024, -0.1, 0.7),
+        Relation(0, 0.0, 0.0), NO_POINTS, NOTHING.astype(int), NOTHING.astype(bool), (), NOTHING.astype(int), NO_POINTS,
     )  # fmt: skip
-    made = Findings(
-        model="bert-base-uncased@made", corpus="unlabeled_attn.pkl", items=992, tokens=121_134, squares=15_139_560,
-        mean_length=122.11, length=128, causal=(), error=1e-7, notes=(), signature=Signature((("model", "made"),)),
-        dispersion={"self": dispersion}, categories={"self": categories}, correlation={"self": correlation},
-        frequency={"self": frequency},
+    run = Facts(
+        lens=None, model="bert-base-uncased@made", corpus="unlabeled_attn.pkl",
+        signature=Signature((("model", "made"),)), categories=NAMES, ranks=None, seed=0, length=128,
+        items=992, tokens=121_134, squares=15_139_560, error=1e-7,
     )  # fmt: skip
-    return replace(made, **changed)
+    results = {"dispersion": dispersion, "categories": categories, "correlation": correlation, "frequency": frequency}
+    return Findings(
+        replace(run, **changed), tuple(STUDIES.values()), {name: {"self": result} for name, result in results.items()}
+    )
+
+
+def with_result(findings, study, **changed):
+    """The same findings with one result changed."""
+    result = replace(findings[study]["self"], **changed)
+    return replace(findings, results={**findings.results, study: {"self": result}})

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paper_findings import findings
+from paper_findings import findings, with_result
 
 from normlens.corpora import frequency
-from normlens.papers import compare, expected, rounds_to, show
+from normlens.papers import compare, rounds_to
+from normlens.papers import kobayashi2020 as expected
 
 PRINTED = st.decimals(-100, 100, places=2).map(str)
 
@@ -27,8 +28,8 @@ def test_the_papers_own_numbers_agree_in_every_cell():
     comparison = compare(findings())
     assert comparison.counts == {"agrees": 52, "differs": 0, "not measured": 0, "not judged": 0}
     assert comparison.other_data == comparison.other_model == ""
-    assert "all 9 checksums agree" in show(comparison)
-    assert "52 cells: 52 agree\n" in show(comparison)
+    assert "all 9 checksums agree" in comparison.show()
+    assert "52 cells: 52 agree\n" in comparison.show()
 
 
 @given(st.floats(-100, 100), st.sampled_from([0, 1, 2, 3]))
@@ -64,8 +65,8 @@ def test_the_printed_digits_decide():
 
 def test_a_count_differs_by_one():
     one = findings()
-    other = replace(one.correlation["self"], pairs=one.correlation["self"].pairs + np.array([0, 0, 144, 0]))
-    comparison = compare(replace(one, correlation={"self": other}))
+    pairs = one["correlation"]["self"].pairs + np.array([0, 0, 144, 0])
+    comparison = compare(with_result(one, "correlation", pairs=pairs))
     assert cells(comparison, "differs") == [
         ("Data", "pairs per head", "comma & period"),
         ("Table 2", "pairs", "comma & period"),
@@ -74,8 +75,8 @@ def test_a_count_differs_by_one():
 
 
 def test_other_data_is_said_before_any_cell():
-    comparison = compare(replace(findings(), items=5, tokens=61, squares=901))
-    shown = show(comparison)
+    comparison = compare(findings(items=5, tokens=61, squares=901))
+    shown = comparison.show()
     assert "The data is a stand-in. It is not the paper's 992 sequences: 5 sequences, not 992; 61 tokens" in shown
     assert "not expected to agree" in shown.replace("\n  ", " ")
     assert shown.index("stand-in") < shown.index("Table 1")
@@ -86,7 +87,7 @@ def test_other_data_is_said_before_any_cell():
 def test_the_lines_of_one_head_are_measured_at_the_papers_head():
     """Another head may be extreme; that is a cell of its own."""
     one = findings()
-    dispersion = one.dispersion["self"]
+    dispersion = one["dispersion"]["self"]
     dispersion.transformed.deviation[11, 11] = 3 * dispersion.transformed.mean[11, 11]
     comparison = compare(one)
     head = of(comparison, "Table 1", "head of largest CV")[0]
@@ -98,8 +99,8 @@ def test_the_lines_of_one_head_are_measured_at_the_papers_head():
 
 
 def test_heads_of_the_papers_tables_count_from_1_and_it_is_said():
-    assert "counted from 1" in show(compare(findings()))
-    assert "L1H3" in show(compare(findings()))
+    assert "counted from 1" in compare(findings()).show()
+    assert "L1H3" in compare(findings()).show()
 
 
 @pytest.mark.parametrize(
@@ -111,30 +112,30 @@ def test_heads_of_the_papers_tables_count_from_1_and_it_is_said():
 )
 def test_another_shape_is_a_stand_in_and_nothing_is_judged(singular, said):
     one = findings()
-    comparison = compare(replace(one, dispersion={"self": replace(one.dispersion["self"], singular=singular)}))
+    comparison = compare(with_result(one, "dispersion", singular=singular))
     assert said in comparison.other_model
     assert {cell.source for cell in comparison.cells if cell.verdict in ("agrees", "differs")} == {"Data"}
     assert all(cell.difference is None for cell in comparison.cells if cell.source != "Data")
-    assert "nothing follows for the paper" in show(comparison).replace("\n  ", " ")
+    assert "nothing follows for the paper" in comparison.show().replace("\n  ", " ")
 
 
 def test_a_caller_who_knows_better_can_say_so():
     comparison = compare(findings(), other_model="it was fine-tuned")
-    assert "The model is a stand-in: it was fine-tuned." in show(comparison)
+    assert "The model is a stand-in: it was fine-tuned." in comparison.show()
     assert of(comparison, "Table 2", "ρ")[0].verdict == "not judged"
     assert of(comparison, "Table 1", "head of largest CV")[0].verdict == "not measured"
 
 
 def test_other_ranks_are_measured_but_the_paper_says_nothing_about_them():
     one = findings()
-    other = replace(one.frequency["self"], source="rank_count_ids.txt", rho_norm=0.9)
-    comparison = compare(replace(one, frequency={"self": other}))
+    occurrences = replace(one["frequency"]["self"].occurrences, norm=0.9)
+    comparison = compare(with_result(one, "frequency", source="rank_count_ids.txt", occurrences=occurrences))
     assert cells(comparison, "not judged") == [
         ("Section 4.3", "ρ(rank, α)", "every occurrence"),
         ("Section 4.3", "ρ(rank, ‖f(x)‖)", "every occurrence"),
     ]
     assert of(comparison, "Section 4.3", "f(x)")[0].measured == 0.9
-    assert "these are from rank_count_ids.txt" in show(comparison)
+    assert "these are from rank_count_ids.txt" in comparison.show()
 
 
 def test_the_papers_ranks_have_the_name_that_is_looked_for(minilm):
@@ -147,7 +148,7 @@ def test_the_papers_ranks_have_the_name_that_is_looked_for(minilm):
 def test_figure_9_is_contradicted_only_by_a_layer_without_any_such_head(flat_heads, verdict):
     one = findings()
     for at in flat_heads:
-        one.dispersion["self"].singular[at] = 1.0
+        one["dispersion"]["self"].singular[at] = 1.0
     (cell,) = of(compare(one), "Figure 9", "")
     assert cell.verdict == verdict
     assert cell.measured == (1.0 if flat_heads else 2.0)
@@ -155,8 +156,8 @@ def test_figure_9_is_contradicted_only_by_a_layer_without_any_such_head(flat_hea
 
 def test_figure_3_is_two_sentences():
     one = findings()
-    one.categories["self"].weights[1, 5] = 0.4
-    one.categories["self"].norms[3, :6] = 0.0
+    one["categories"]["self"].weights[1, 5] = 0.4
+    one["categories"]["self"].norms[3, :6] = 0.0
     half, most = of(compare(one), "Figure 3a", "")[0], of(compare(one), "Figure 3b", "")[0]
     assert (half.where, half.verdict) == ("layers 6 and 7, the smaller", "differs")
     assert half.measured == pytest.approx(0.4)
@@ -164,7 +165,7 @@ def test_figure_3_is_two_sentences():
 
 
 def test_what_was_not_studied_is_not_measured():
-    comparison = compare(findings(dispersion={}, categories={}, correlation={}, frequency={}))
+    comparison = compare(replace(findings(), results={}))
     assert comparison.counts == {"agrees": 3, "differs": 0, "not measured": 49, "not judged": 0}
     assert all(cell.reason for cell in comparison.cells if cell.verdict == "not measured")
     assert comparison.other_data == ""
@@ -175,7 +176,7 @@ def test_what_was_not_studied_is_not_measured():
 def test_pairs_of_causal_attention_say_nothing_about_the_data():
     """A query does not see every key there."""
     one = findings(causal=("self",))
-    one.correlation["self"].pairs[:] //= 2
+    one["correlation"]["self"].pairs[:] //= 2
     comparison = compare(one)
     assert comparison.other_data == ""
     assert [cell.verdict for cell in of(comparison, "Data", "pairs")] == ["not measured"] * 4
@@ -183,7 +184,7 @@ def test_pairs_of_causal_attention_say_nothing_about_the_data():
 
 def test_a_correlation_that_is_not_defined_is_not_measured():
     one = findings()
-    one.correlation["self"].rho[0] = np.nan
+    one["correlation"]["self"].rho[0] = np.nan
     assert cells(compare(one), "not measured") == [("Table 2", "ρ(α, ‖f(x)‖)", "[CLS]")]
 
 

@@ -15,10 +15,11 @@ import normlens as nl
 from normlens.cli import reproduce as command
 from normlens.cli.main import parse
 from normlens.corpora import CorpusError
+from normlens.exhibits import files
 from normlens.lens import tiny_subject
 from normlens.models.default import default_folder
-from normlens.papers import DataMissing, ReproductionError, compare, expected, read, reproduce
-from normlens.reports import files
+from normlens.papers import DataMissing, ReproductionError, compare, read, reproduce
+from normlens.papers import kobayashi2020 as expected
 from normlens.studies import study
 
 pytestmark = pytest.mark.slow
@@ -63,11 +64,11 @@ def test_it_is_run_as_the_paper_ran_it(minilm, pkl, small):
     """128 tokens, the four categories, ranks by vocabulary: what `study` does for BERT when nothing is asked for."""
     found, comparison = small
     plain = study(minilm, pkl, length=128, ranks="vocabulary")
-    assert found.signature == plain.signature
-    assert found.correlation["self"].rho.tolist() == plain.correlation["self"].rho.tolist()
-    assert found.frequency["self"].rho_norm == plain.frequency["self"].rho_norm
+    assert found.run.signature == plain.run.signature
+    assert found["correlation"]["self"].rho.tolist() == plain["correlation"]["self"].rho.tolist()
+    assert found["frequency"]["self"].occurrences.norm == plain["frequency"]["self"].occurrences.norm
     (norm,) = [cell for cell in comparison.cells if cell.what == "ρ(rank, ‖f(x)‖)"]
-    assert norm.measured == found.frequency["self"].rho_norm
+    assert norm.measured == found["frequency"]["self"].occurrences.norm
 
 
 def test_the_embedded_model_is_a_stand_in(small):
@@ -87,15 +88,15 @@ def test_twelve_layers_of_twelve_heads_are_not_yet_bert(twelve, pkl, capsys):
 
 
 def test_findings_of_that_shape_without_a_configuration_are_not_either(twelve, pkl):
-    found = study(nl.load(twelve), pkl, names=["dispersion"], length=128, limit=2)
+    found = study(nl.load(twelve), pkl, studies=["dispersion"], length=128, limit=2)
     assert compare(found).other_model == "its heads have 2 dimensions, and those of bert-base-uncased 64"
 
 
 @pytest.fixture
 def drawn_once(monkeypatch):
     """A figure of the same name is not drawn again: that it would be the same is for the tests of reports."""
-    kept, draw = {}, files.drawn
-    monkeypatch.setattr(files, "drawn", lambda one: kept.get(one.name) or kept.setdefault(one.name, draw(one)))
+    kept, draw = {}, files.draw
+    monkeypatch.setattr(files, "draw", lambda one, name: kept.get(name) or kept.setdefault(name, draw(one, name)))
 
 
 def test_everything_is_written_and_a_finished_run_can_be_read_again(pkl, tmp_path, capsys, drawn_once):
@@ -152,7 +153,7 @@ def test_weights_that_are_not_there(pkl):
     with pytest.raises(nl.LoadError) as missing:
         run("--data", pkl)
     said = str(missing.value)
-    for part in ("'bert-base-uncased' could not be loaded", "hf download bert-base-uncased", "--model", "stand-in"):
+    for part in ("'bert-base-uncased' cannot be loaded", "hf download bert-base-uncased", "--model", "stand-in"):
         assert part in said
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from normlens.statistics import Histogram, Moments, Ranks, Sample, StateError, read, write
+from normlens.statistics import Histogram, Moments, Products, Ranks, Sample, StateError, read, write
 
 numbers = st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=60)
 seeds = st.integers(0, 10_000)
@@ -207,3 +207,31 @@ def test_a_state_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch
         write(path, {"m": Moments.of(np.ones((3, 1)))}, {"items": 2})
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["x.safetensors"]
+
+
+@given(seed=seeds, count=st.integers(1, 30), cut=st.integers(0, 30))
+def test_directions_of_shards_are_the_directions_of_the_whole(seed, count, cut):
+    random = np.random.default_rng(seed)
+    vectors, weights, cells = random.normal(size=(count, 3)), random.random(count), random.integers(0, 3, count)
+    parts = [
+        Products.grouped(vectors[some], weights[some], cells[some], 4)
+        for some in np.split(np.arange(count), [min(cut, count)])
+    ]
+    total = shuffled(parts, seed)
+    for cell in range(4):
+        mine = cells == cell
+        expected = sum(
+            (w * np.outer(v, v) for v, w in zip(vectors[mine], weights[mine], strict=True)), np.zeros((3, 3))
+        )
+        np.testing.assert_allclose(total.sums[cell], expected, atol=1e-12)
+        if mine.any():
+            values = np.linalg.eigvalsh(expected)
+            np.testing.assert_allclose(total.rank[cell], values.sum() ** 2 / (values**2).sum(), rtol=1e-9)
+        else:
+            assert np.isnan(total.rank[cell])
+
+
+def test_one_direction_has_rank_one_at_any_size_and_n_equal_ones_have_rank_n():
+    for size in (1e-150, 1.0, 1e70):
+        assert Products.grouped(size * np.ones((4, 3)), np.ones(4), np.zeros(4, int), 1).rank == pytest.approx(1)
+        assert Products.grouped(size * np.eye(3), np.ones(3), np.zeros(3, int), 1).rank == pytest.approx(3)

@@ -1,10 +1,14 @@
 """Small corpora and small models for the studies."""
 
+from pathlib import Path
+
 import pytest
 import torch
+from made_findings import two_kinds
 from transformers import GPT2Config, GPT2LMHeadModel, MarianConfig, MarianMTModel
 
 import normlens as nl
+from normlens.studies import Report
 
 TEXTS = [
     ("The mill stood by the river, and the river, they said, stood still.", "Nobody believed it. Why would they?"),
@@ -40,3 +44,18 @@ def translator(minilm):
         pad_token_id=0, eos_token_id=102, decoder_start_token_id=0, forced_eos_token_id=102,
     )  # fmt: skip
     return nl.load(MarianMTModel(config).eval(), minilm.subject.tokenizer)
+
+
+@pytest.fixture(scope="session")
+def written_report(tmp_path_factory) -> Path:
+    """The page of `two_kinds`, in a folder that nobody writes to."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'normlens[report]'")
+    return Report(two_kinds()).save(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture
+def as_users_run_it(monkeypatch):
+    """Without the checks of types that only tests make, so that what a user gets wrong arrives as it does for users."""
+    import jaxtyping
+
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from normlens.statistics import read
-from normlens.studies import StudyError, study
-from normlens.studies.questions import STATE
+from normlens.studies import STATISTICS, StudyError, study
 
 ITEMS = [f"The {n} birds, {n + 1} of them grey, flew over the {'old ' * (n % 5)}town." for n in range(60)]
 
@@ -24,7 +23,7 @@ def small_shards(monkeypatch):
 
 def flat(found):
     """Every number of the findings, in order."""
-    for group in (found.dispersion, found.categories, found.correlation, found.frequency):
+    for group in found.results.values():
         for result in group.values():
             for field in result.__dataclass_fields__:
                 value = getattr(result, field)
@@ -45,7 +44,11 @@ def same(one, other):
             assert a.tobytes() == b.tobytes(), field
         else:
             assert a == b or (a != a and b != b), field
-    assert (one.items, one.tokens, one.squares, one.error) == (other.items, other.tokens, other.squares, other.error)
+    assert counted(one.run) == counted(other.run)
+
+
+def counted(run):
+    return run.items, run.tokens, run.squares, run.error
 
 
 @pytest.mark.slow
@@ -84,16 +87,16 @@ def test_an_interrupt_keeps_what_was_saved(minilm, small_shards, tmp_path):
 def test_an_interrupt_without_a_save_says_so(minilm, tmp_path):
     for options, said in (({}, "Nothing is saved"), ({"folder": tmp_path}, "Nothing is saved yet in")):
         with pytest.raises(KeyboardInterrupt) as stopped:
-            study(minilm, ITEMS[:3], names=["categories"], progress=interrupting(1), **options)
+            study(minilm, ITEMS[:3], studies=["categories"], progress=interrupting(1), **options)
         assert said in stopped.value.__notes__[0]
         assert "Do: " in stopped.value.__notes__[0]
 
 
 def test_an_interrupted_run_is_not_thrown_away_by_accident(minilm, small_shards, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        study(minilm, ITEMS[:20], names=["categories"], folder=tmp_path, progress=interrupting(9))
+        study(minilm, ITEMS[:20], studies=["categories"], folder=tmp_path, progress=interrupting(9))
     with pytest.raises(StudyError, match="interrupted after 8 items"):
-        study(minilm, ITEMS[:20], names=["categories"], folder=tmp_path)
+        study(minilm, ITEMS[:20], studies=["categories"], folder=tmp_path)
 
 
 def interrupting(after):
@@ -115,7 +118,10 @@ ALL = "dispersion, categories, correlation, frequency"
     [
         ({"length": 64}, ["length: 128 then, 64 now"]),
         ({"seed": 1, "batch_tokens": 9}, ["seed: 0 then, 1 now", "batch_tokens: 4096 then, 9 now"]),
-        ({"names": ["categories"]}, ["ranks: vocabulary order then, none now", f"studies: {ALL} then, categories now"]),
+        (
+            {"studies": ["categories"]},
+            ["ranks: vocabulary order then, none now", f"studies: {ALL} then, categories now"],
+        ),
         (
             {"categories": {"birds": ["birds"]}},
             [r"categories: [CLS]=[CLS]; [SEP]=[SEP]; comma & period=\,,. then, birds=birds now"],
@@ -138,7 +144,7 @@ def test_without_a_folder_there_is_nothing_to_resume(minilm):
 
 def test_what_a_run_was_is_written_the_same_way_by_every_process(finished):
     """Sets have no order: one that changed from process to process would make every run look like another one."""
-    _, facts = read(finished[0] / STATE)
+    _, facts = read(finished[0] / STATISTICS)
     assert facts["identity"]["categories"] == r"[CLS]=[CLS]; [SEP]=[SEP]; comma & period=\,,."
 
 
@@ -156,5 +162,5 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(minilm, tmp_
         assert "Errno" not in str(refused.value)
 
 
-def test_the_state_is_one_file(finished):
-    assert [path.name for path in finished[0].iterdir()] == [STATE]
+def test_the_statistics_are_one_file(finished):
+    assert [path.name for path in finished[0].iterdir()] == [STATISTICS]

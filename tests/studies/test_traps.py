@@ -6,27 +6,31 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from normlens.lens import Block
+from normlens.signature import Signature
 from normlens.statistics import Ranks
-from normlens.studies import StudyError, study
-from normlens.studies.categories import CategoriesStudy
-from normlens.studies.categories import categories as result_of
-from normlens.studies.look import Look
-from normlens.studies.pairs import SIZE, Tally
-from normlens.studies.results import Constant
-from normlens.studies.state import State
+from normlens.studies import STUDIES, Constant, Facts, Group, Seen, StudyError, Sums, Tally, study
+from normlens.studies.tally import SIZE
 
 NAMES = ("a", "b", "other")
+RUN = Facts(
+    lens=None, model="made", corpus="made", signature=Signature(()), categories=NAMES, ranks=None, seed=0, length=9
+)
 
 
 def made(weights, norms, categories, *, queries=None, visible=None, layer=0):
     weights = torch.as_tensor(weights, dtype=torch.float32)
-    return Look(
-        kind="self",
-        layer=layer,
+    batch, _, tgt, _ = weights.shape
+    lengths = np.array(queries or [tgt] * batch)
+    return Seen(
+        run=RUN,
+        block=Block(
+            "self", layer, "made", tuple(range(weights.shape[1])), 0.0, "text", "text", {"weights": weights}, ()
+        ),
+        tgt=group(np.where(np.arange(tgt) < lengths[:, None], 0, -1)),
+        src=group(np.array(categories)),
         weights=weights,
         visible=visible,
-        categories=np.array(categories, np.int8),
-        queries=np.array(queries or [weights.shape[2]] * len(weights)),
         norms=np.array(norms, np.float32),
         received=weights.sum(dim=2).numpy(),
         least=(weights if visible is None else weights.masked_fill(~visible[:, None], np.inf)).amin((0, 2, 3)).numpy(),
@@ -35,21 +39,27 @@ def made(weights, norms, categories, *, queries=None, visible=None, layer=0):
     )
 
 
-def counted(*looks):
-    state = State()
-    for look in looks:
-        CategoriesStudy(state, 3).see(look)
-    return result_of(state, "self", NAMES, {})
+def group(categories):
+    """Tokens of these categories, -1 beyond the end of a sequence."""
+    return Group(np.zeros_like(categories), categories, np.zeros(categories.shape, bool), (categories >= 0).sum(axis=1))
+
+
+def counted(*blocks):
+    sums = Sums({}, "categories", "self")
+    counter = STUDIES["categories"].counter(Sums(sums.statistics, "categories"), RUN)
+    for block in blocks:
+        counter.see(block)
+    return STUDIES["categories"].result(sums, RUN)
 
 
 def test_queries_are_rows_and_keys_are_columns():
-    """Everybody looks at token 0 alone: its column holds the weight, not its row."""
+    """Every query attends to token 0 alone: its column holds the weight, not its row."""
     result = counted(made([[[[1.0, 0.0], [1.0, 0.0]]]], [[[2.0, 5.0]]], [[0, 1]]))
     assert result.weights[:, 0, 0].tolist() == [1.0, 0.0, 0.0]
     assert result.norms[:, 0, 0].tolist() == [2.0, 0.0, 0.0]
 
 
-def test_two_tokens_of_a_category_draw_the_sum_and_have_the_mean_norm():
+def test_two_tokens_of_a_category_receive_the_sum_and_have_the_mean_norm():
     result = counted(made([[[[0.5, 0.25, 0.25]] * 3]], [[[1.0, 2.0, 4.0]]], [[2, 1, 1]]))
     assert result.weights[1, 0, 0] == 0.5
     assert result.transformed[1, 0, 0] == 3.0
@@ -63,14 +73,14 @@ def test_weights_of_both_signs_cancel_in_the_weights_and_not_in_the_norms():
 
 
 def test_every_sequence_counts_once_whatever_its_length():
-    """A long sequence that gives `a` nothing and a short one that gives it all: half, not a fifth."""
+    """A long sequence in which `a` receives nothing and a short one in which it receives all: half, not a fifth."""
     long = made([[[[0.0, 0.25, 0.25, 0.25, 0.25]] * 5]], [[[1.0] * 5]], [[0, 2, 2, 2, 2]])
     short = made([[[[1.0]]]], [[[1.0]]], [[0]])
     assert counted(long, short).weights[0, 0, 0] == 0.5
 
 
 def test_a_sequence_without_the_category_does_not_poison_its_mean():
-    """It counts as drawing nothing, and is left out of the mean of ‖f‖; nothing becomes NaN."""
+    """It counts as receiving nothing, and is left out of the mean of ‖f‖; nothing becomes NaN."""
     without = made([[[[1.0]]]], [[[9.0]]], [[2]])
     result = counted(made([[[[1.0]]]], [[[3.0]]], [[0]]), without)
     assert result.transformed[0, 0, 0] == 3.0
@@ -93,13 +103,13 @@ def test_padding_is_in_no_number():
     for part in ("weights", "norms", "transformed", "tokens"):
         np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
     tallies = Tally(), Tally()
-    for tally, look in zip(tallies, (padded, plain), strict=True):
-        tally.add(look)
+    for tally, block in zip(tallies, (padded, plain), strict=True):
+        tally.add(block)
     assert {cell: t.pairs for cell, t in tallies[0].tables().items()} == {(0, 0): 2, (0, 2): 2}
     assert tallies[0].tables().keys() == tallies[1].tables().keys()
 
 
-def random_look(random, *, batch, heads, length, spread, masked):
+def random_block(random, *, batch, heads, length, spread, masked):
     weights = torch.softmax(torch.from_numpy(random.normal(size=(batch, heads, length, length)) * spread), -1).float()
     visible = None
     if masked:
@@ -114,23 +124,23 @@ def random_look(random, *, batch, heads, length, spread, masked):
 def test_a_tally_in_batches_is_the_table_of_all_its_pairs(seed, spread, masked):
     """Counting by arithmetic in boxes gives, number for number, what sorting all pairs at once gives."""
     random = np.random.default_rng(seed)
-    looks = [
-        random_look(random, batch=int(random.integers(1, 5)), heads=2, length=int(n), spread=spread, masked=masked)
+    blocks = [
+        random_block(random, batch=int(random.integers(1, 5)), heads=2, length=int(n), spread=spread, masked=masked)
         for n in random.integers(1, 24, int(random.integers(1, 5)))
     ]
     tally = Tally()
-    for index, look in enumerate(looks):
-        tally.add(look)
+    for index, block in enumerate(blocks):
+        tally.add(block)
         if index % 2:
             tally = Tally(tally.tables())  # a run that was interrupted here
     for (head, category), table in tally.tables().items():
         norms, weights = [], []
-        for look in looks:
-            chosen = np.broadcast_to((look.categories == category)[:, None], look.weights[:, head].shape)
-            if look.visible is not None:
-                chosen = chosen & look.visible.numpy()
-            weights.append(look.weights[:, head].numpy()[chosen])
-            norms.append(np.broadcast_to(look.norms[:, head][:, None], chosen.shape)[chosen])
+        for block in blocks:
+            chosen = np.broadcast_to((block.categories == category)[:, None], block.weights[:, head].shape)
+            if block.visible is not None:
+                chosen = chosen & block.visible.numpy()
+            weights.append(block.weights[:, head].numpy()[chosen])
+            norms.append(np.broadcast_to(block.norms[:, head][:, None], chosen.shape)[chosen])
         whole = Ranks.of(np.concatenate(norms), np.concatenate(weights), size=SIZE)
         for part in ("x_shift", "y_shift", "x_codes", "y_codes", "counts"):
             np.testing.assert_array_equal(getattr(table, part), getattr(whole, part))
@@ -139,70 +149,70 @@ def test_a_tally_in_batches_is_the_table_of_all_its_pairs(seed, spread, masked):
 @pytest.mark.slow
 def test_the_number_of_tokens_in_a_batch_changes_nothing(minilm, texts):
     one, other = (study(minilm, texts, batch_tokens=tokens) for tokens in (1, 500))
-    np.testing.assert_allclose(one.categories["self"].weights, other.categories["self"].weights, atol=1e-6)
+    np.testing.assert_allclose(one["categories"]["self"].weights, other["categories"]["self"].weights, atol=1e-6)
     np.testing.assert_allclose(
-        one.dispersion["self"].transformed.mean, other.dispersion["self"].transformed.mean, rtol=1e-6
+        one["dispersion"]["self"].transformed.mean, other["dispersion"]["self"].transformed.mean, rtol=1e-6
     )
-    np.testing.assert_array_equal(one.correlation["self"].pairs, other.correlation["self"].pairs)
-    assert one.squares == other.squares
+    np.testing.assert_array_equal(one["correlation"]["self"].pairs, other["correlation"]["self"].pairs)
+    assert one.run.squares == other.run.squares
 
 
 @pytest.mark.slow
 def test_one_study_alone_finds_what_it_finds_among_the_others(minilm, texts):
-    alone, among = study(minilm, texts, names=["categories"]), study(minilm, texts)
-    assert (alone.dispersion, alone.correlation, alone.frequency) == ({}, {}, {})
-    np.testing.assert_array_equal(alone.categories["self"].norms, among.categories["self"].norms)
+    alone, among = study(minilm, texts, studies=["categories"]), study(minilm, texts)
+    assert (alone["dispersion"], alone["correlation"], alone["frequency"]) == ({}, {}, {})
+    np.testing.assert_array_equal(alone["categories"]["self"].norms, among["categories"]["self"].norms)
 
 
 def test_ranks_counted_on_the_corpus_are_those_of_its_tokens(minilm):
-    found = study(minilm, ["a a a b b c", "a b"], names=["frequency"], ranks="corpus").frequency["self"]
+    found = study(minilm, ["a a a b b c", "a b"], studies=["frequency"], ranks="corpus")["frequency"]["self"]
     assert found.excluded == 0
-    assert dict(zip(found.type_token, found.type_rank.tolist(), strict=True)) == {
+    assert dict(zip(found.token, found.by_type.rank.tolist(), strict=True)) == {
         "a": 1, "b": 2, "[CLS]": 3, "[SEP]": 3, "c": 5,
     }  # fmt: skip
 
 
 def test_special_tokens_that_no_category_takes_are_counted_among_the_other_ones(minilm):
-    own = study(minilm, ["a b", "c"], names=["categories"], categories={"a": ["a"]}).categories["self"]
-    assert own.loose == {"[CLS]": 2, "[SEP]": 2}
-    first = study(minilm, ["a b"], names=["categories"], categories={"sink": "@first"}).categories["self"]
-    assert first.loose == {"[SEP]": 1}
+    own = study(minilm, ["a b", "c"], studies=["categories"], categories={"a": ["a"]})["categories"]["self"]
+    assert own.special == {"[CLS]": 2, "[SEP]": 2}
+    first = study(minilm, ["a b"], studies=["categories"], categories={"sink": "@first"})["categories"]["self"]
+    assert first.special == {"[SEP]": 1}
     apart = {"a": ["a"], "special": "@special"}
-    assert study(minilm, ["a b"], names=["categories"], categories=apart).categories["self"].loose == {}
-    assert study(minilm, ["a 😀"], names=["categories"]).categories["self"].loose == {}
+    assert study(minilm, ["a b"], studies=["categories"], categories=apart)["categories"]["self"].special == {}
+    assert study(minilm, ["a 😀"], studies=["categories"])["categories"]["self"].special == {}
 
 
-def test_a_head_that_gives_every_cls_one_length_has_no_correlation_and_says_so(minilm):
+def test_a_head_with_one_norm_for_every_cls_has_no_rho_and_says_so(minilm):
     """In the first layer [CLS] is always the same token at the same position."""
-    found = study(minilm, ["a b", "c d e"], names=["correlation"]).correlation["self"]
+    found = study(minilm, ["a b", "c d e"], studies=["correlation"])["correlation"]["self"]
     assert Constant(found.names.index("[CLS]"), 0, 12, "‖f(x)‖") in found.constant
     assert np.isnan(found.rho_heads[found.names.index("[CLS]"), 0]).all()
 
 
 def test_a_category_that_occurs_nowhere_is_empty_and_not_a_number(minilm):
     found = study(minilm, ["no stop and no pause", "nor here"])
-    index = found.categories["self"].names.index("comma & period")
-    assert found.categories["self"].tokens[index] == 0
-    assert found.correlation["self"].pairs[index] == 0
-    assert np.isnan(found.correlation["self"].rho[index])
-    assert (found.categories["self"].weights[index] == 0).all()
+    index = found["categories"]["self"].names.index("comma & period")
+    assert found["categories"]["self"].tokens[index] == 0
+    assert found["correlation"]["self"].pairs[index] == 0
+    assert np.isnan(found["correlation"]["self"].rho[index])
+    assert (found["categories"]["self"].weights[index] == 0).all()
 
 
 def test_one_item_of_one_token_is_an_honest_result(causal):
     found = study(causal, ["a"], categories={"first": "@first"})
-    assert found.items == 1
-    assert np.isfinite(found.dispersion["self"].transformed.mean).all()
+    assert found.run.items == 1
+    assert np.isfinite(found["dispersion"]["self"].transformed.mean).all()
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"names": ["colours"]}, "no study 'colours'.\n  Do: choose among dispersion, categories"),
-        ({"names": ["category"]}, "no study 'category'.\n  Did you mean 'categories'"),
-        ({"names": []}, "No study was named"),
-        ({"limit": 0}, "limit of 0 leaves nothing to look at.\n  Do: give at least 1 item"),
-        ({"length": 1}, "length of 1 .*\n.*at least 2 tokens"),
-        ({"batch_tokens": 0}, "batch of 0 .*\n.*at least 1 token"),
+        ({"studies": ["colours"]}, "no study 'colours'.\n  Do: Choose among dispersion, categories"),
+        ({"studies": ["category"]}, "no study 'category'.\n  Do: did you mean 'categories'"),
+        ({"studies": []}, "No study was named"),
+        ({"limit": 0}, "limit must be at least 1 item \\(got 0\\)"),
+        ({"length": 1}, "length must be at least 2 tokens \\(got 1\\)"),
+        ({"batch_tokens": 0}, "batch_tokens must be at least 1 token \\(got 0\\)"),
     ],
 )
 def test_what_cannot_be_studied_is_refused_in_words(minilm, options, words):
@@ -211,5 +221,5 @@ def test_what_cannot_be_studied_is_refused_in_words(minilm, options, words):
 
 
 def test_items_longer_than_the_model_are_cut_to_it(causal):
-    found = study(causal, ["word " * 500], length=1000, names=["dispersion"])
-    assert (found.length, found.tokens) == (64, 64)
+    found = study(causal, ["word " * 500], length=1000, studies=["dispersion"])
+    assert (found.run.length, found.run.tokens) == (64, 64)

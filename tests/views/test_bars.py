@@ -1,4 +1,4 @@
-"""One number per token: shares of what is moved, and values where there is no total."""
+"""One number per token: shares of attention and contributions, and values where there is no total."""
 
 from dataclasses import replace
 
@@ -11,19 +11,19 @@ from normlens.views.bars import bars
 BOTH = ("weights", "weighted_norms")
 
 
-def test_a_token_can_draw_the_weight_and_give_nothing():
+def test_a_token_can_receive_the_attention_and_contribute_nothing():
     weight, moved = bars(headline().looking(view="bars", measures=BOTH))
     np.testing.assert_allclose(weight.values, [0.1, 0.1, 0.8], rtol=1e-6)
     np.testing.assert_allclose(moved.values, [0.3125, 0.625, 0.0625], rtol=1e-6)
     assert weight.top == moved.top == pytest.approx(0.8)
 
 
-def test_a_pinned_row_takes_and_a_pinned_column_is_taken_from():
+def test_a_pinned_query_has_shares_of_keys_and_a_pinned_key_of_queries():
     (taken,) = bars(headline().looking(view="bars", measures="weights", pin=("tgt", 1)))
-    assert taken.what == "taken"
+    assert taken.what == "keys of the pin"
     np.testing.assert_allclose(taken.values, [0.2, 0.2, 0.6], rtol=1e-6)
     (takers,) = bars(headline().looking(view="bars", measures="weights", pin=("src", 0)))
-    assert takers.what == "takers"
+    assert takers.what == "queries of the pin"
     np.testing.assert_allclose(takers.values, [1 / 3, 2 / 3, 0], atol=1e-6)
 
 
@@ -57,9 +57,9 @@ def test_a_difference_keeps_its_sign():
     assert one.top == pytest.approx(np.abs(expected).max(), rel=1e-4)
 
 
-def test_a_block_that_moves_nothing_has_no_shares():
+def test_a_block_that_contributes_nothing_has_no_shares():
     figure = headline()
     still = replace(figure.panels[0].maps[1], values=np.zeros((1, 3), np.float32))
-    panel = replace(figure.panels[0], maps=(figure.panels[0].maps[0], still))
+    panel = replace(figure.panels[0], maps=(figure.panels[0].maps[0], still, figure.panels[0].map("weighted_norms")))
     (one,) = bars(replace(figure, panels=(panel,)).looking(view="bars", measures="weighted_norms"))
     assert list(one.values) == [0, 0, 0]

@@ -120,7 +120,7 @@ def test_a_small_figure_tells_exact_numbers(view):
     tab.locator(STAGE).focus()
     for key in ("Shift+ArrowDown", "Shift+ArrowDown", "Shift+ArrowRight"):
         tab.keyboard.press(key)
-    found = re.match(r"“(.*)” looks at “(.*)” α (\S+) ‖αf\(x\)‖ (\S+)$", readout(tab))
+    found = re.match(r"query “(.*)”, key “(.*)” α (\S+) ‖αf\(x\)‖ (\S+)$", readout(tab))
     assert found, readout(tab)
     row, column = TOKENS.index(found[1]), TOKENS.index(found[2])
     assert float(found[3]) == pytest.approx(figure.panels[0].weights[1, row, column], rel=1e-4)
@@ -136,11 +136,11 @@ def test_a_large_figure_tells_how_far_a_number_may_be_off_and_it_is_not(view):
     box = canvas.bounding_box()
     for part in (0.3, 0.55, 0.8):
         canvas.hover(position={"x": part * box["width"], "y": part * box["height"]})
-        found = re.match(r"“(.*)” looks at “(.*)” α (\S+) ± (\S+) ‖αf\(x\)‖ (\S+) ± (\S+)$", readout(tab))
+        found = re.match(r"query “(.*)”, key “(.*)” α (\S+) ± (\S+) ‖αf\(x\)‖ (\S+) ± (\S+)$", readout(tab))
         assert found, readout(tab)
         row, column = (figure.sides[0].tokens.index(found[at]) for at in (1, 2))
         for name, value, off in (("weights", found[3], found[4]), ("weighted_norms", found[5], found[6])):
-            true = figure.panels[1].map(name).values[5]
+            true = figure.panels[1].values(name)[5]
             assert float(off) == pytest.approx(true.max() / 255, rel=0.01)
             assert abs(float(value) - true[row, column]) <= float(off) * 1.01 + 0.005 * true[row, column]
     assert "off by at most 1/255 of the largest" in footer(tab)
@@ -152,12 +152,12 @@ def test_the_pinned_token_of_a_large_figure_is_exact(view, axis):
     tab = view(figure)
     tab.locator(STAGE).focus()
     tab.keyboard.press("Shift+ArrowDown" if axis == "src" else "Shift+ArrowRight")
-    found = re.match(r"“(.*)” looks at “(.*)” α (\S+) ‖αf\(x\)‖ (\S+)$", readout(tab))
+    found = re.match(r"query “(.*)”, key “(.*)” α (\S+) ‖αf\(x\)‖ (\S+)$", readout(tab))
     assert found, readout(tab)
     row, column = (figure.sides[0].tokens.index(found[at]) for at in (1, 2))
     assert (row if axis == "tgt" else column) == 40
     for name, value in (("weights", found[3]), ("weighted_norms", found[4])):
-        true = figure.panels[1].map(name).values[5, row, column]
+        true = figure.panels[1].values(name)[5, row, column]
         assert float(value) == pytest.approx(true, rel=1e-4)
 
 
@@ -167,7 +167,7 @@ def test_copied_numbers_of_a_pinned_token_are_exact_too(view):
     rows = copied(tab)
     for start, name in ((0, "weights"), (91, "weighted_norms")):
         numbers = [float(number) for number in rows[start + 41][1:]]
-        np.testing.assert_allclose(numbers, figure.panels[1].map(name).values[5, 40], rtol=1e-6)
+        np.testing.assert_allclose(numbers, figure.panels[1].values(name)[5, 40], rtol=1e-6)
     pick(tab, "view", "bars")
     shares = [float(row[1]) for row in copied(tab)[1:]]
     np.testing.assert_allclose(shares, figure.panels[1].weights[5, 40], rtol=1e-5)
@@ -178,7 +178,7 @@ def test_a_pin_does_not_disturb_the_view_of_all_heads(view):
     pick(tab, "view", "grid")
     assert readout(tab) == "Point at a thumbnail for its name; click to open it."
     assert "A thumbnail shows the largest cell" in footer(tab)
-    assert "sees it" not in settled(tab).locator(".finding").inner_text()
+    assert "For the query" not in settled(tab).locator(".finding").inner_text()
     pick(tab, "view", "heat")
     assert tab.locator('select[name="pin"]').input_value() == "tgt 2"
 
@@ -246,7 +246,7 @@ def test_norms_of_signed_weights_are_not_below_zero_pinned_or_as_thumbnails(view
             figure.title,
             figure.signature,
             figure.sides,
-            tuple(panel(abs(one.weights), one.transformed_norms, name=one.name) for one in figure.panels),
+            tuple(panel(abs(one.weights), one.transformed_norms, layer=one.layer) for one in figure.panels),
         ).looking(view="grid", measures="weighted_norms")
     )
     assert "from 0 to" in described(grid) or "scale" in footer(grid)
@@ -268,7 +268,7 @@ def test_the_bars_of_the_page_are_those_of_python(view, look):
     measures = ("weights", "transformed_norms", "summed_norms")
     figure = random_figure(*TOKENS).looking(view="bars", measures=measures, order="text", **look)
     if look.get("pin") == ("src", 0):
-        figure = figure.looking(measures=("weights", "summed_norms"))  # ‖f(x)‖ has no rows to take from
+        figure = figure.looking(measures=("weights", "summed_norms"))  # ‖f(x)‖ has no queries
     rows = copied(without_clipboard(view(figure)))
     expected = bars(figure)
     assert [row[0] for row in rows[1:]] == [token.label for token in expected[0].tokens]
@@ -326,7 +326,7 @@ def test_layer_head_cell_and_pin_by_keyboard_alone(view):
     assert tab.locator(STAGE).evaluate("element => getComputedStyle(element).outlineStyle") == "solid"
     for key in ("Shift+ArrowRight", "Shift+ArrowRight", "Shift+ArrowDown"):
         tab.keyboard.press(key)
-    assert readout(tab).startswith("“the” looks at “the”")
+    assert readout(tab).startswith("query “the”, key “the”")
     tab.keyboard.press("Enter")
     assert tab.locator('select[name="pin"]').input_value() == "tgt 1"
     tab.keyboard.press("Escape")
@@ -348,7 +348,7 @@ def test_a_click_pins_a_row_and_a_second_click_lets_go(view):
     canvas.click(position=spot)
     assert pinned.input_value().startswith("tgt")
     tab.mouse.move(1, 1)
-    assert re.search(r"looks α: most from “.*”, \d+ %", readout(tab))
+    assert re.search(r"query “.*” α: largest key “.*”, \d+ %", readout(tab))
     canvas.click(position=spot)
     assert pinned.input_value() == ""
     canvas.click(position={"x": 0.6 * box["width"], "y": 20})  # a label above the map: its column
@@ -381,27 +381,27 @@ def test_words_join_their_pieces(view):
     tab = view(random_figure(*TOKENS))
     pick(tab, "unit", "words")
     assert "7 rows by 7 columns" in described(tab)
-    assert "pieces of a word that is looked at add up" in footer(tab)
+    assert "pieces of a key add up" in footer(tab)
 
 
 def test_the_headline_is_a_sentence(view):
-    """0.8 of the weight; (0.08 + 0.06 + 0.1) of 3.84 that are moved."""
+    """0.8 of the attention; (0.08 + 0.06 + 0.1) of 3.84 of the contributions."""
     text = view(headline()).locator(".finding").inner_text()
-    found = re.fullmatch(r"\[SEP\]: 80 % of the weight, (\S+) % of what is moved", text)
+    found = re.fullmatch(r"\[SEP\] receives 80 % of the attention and makes (\S+) % of the contributions", text)
     assert found, text
     assert float(found[1]) == pytest.approx(6.25, abs=0.06)
 
 
-def test_bars_tell_who_gives_to_the_pinned_token_and_who_takes_from_it(view):
+def test_bars_are_the_keys_of_a_pinned_query_and_the_queries_of_a_pinned_key(view):
     tab = view(headline().looking(view="bars"))
-    assert captions(tab)[0] == "α L0H0, share received, all rows"
+    assert captions(tab)[0] == "α L0H0, share of each key, all queries"
     rows = copied(without_clipboard(tab))
     assert [float(row[1]) for row in rows[1:]] == pytest.approx([0.1, 0.1, 0.8], rel=1e-5)
     tab.locator('select[name="pin"]').select_option("tgt 1")
-    assert "received by “cat”" in captions(tab)[0]
+    assert "of each key, query “cat”" in captions(tab)[0]
     assert [float(row[1]) for row in copied(tab)[1:]] == pytest.approx([0.2, 0.2, 0.6], rel=1e-5)
     tab.locator('select[name="pin"]').select_option("src 2")
-    assert "taken from “[SEP]” by each" in captions(tab)[0]
+    assert "of each query, key “[SEP]”" in captions(tab)[0]
     assert [float(row[1]) for row in copied(tab)[1:]] == pytest.approx([0.8 / 2.4, 0.6 / 2.4, 1 / 2.4], rel=1e-5)
     pick(tab, "order", "size")
     assert "[SEP]" in described(tab)
@@ -412,10 +412,10 @@ def test_lines_follow_the_token_under_the_cursor(view):
     before = drawn(tab, 0)
     box = tab.locator("figure canvas").first.bounding_box()
     tab.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
-    assert re.match(r"“.*” looks α: most from", readout(tab))
+    assert re.match(r"query “.*” α: largest key", readout(tab))
     assert drawn(tab, 0) != before
     tab.mouse.move(box["x"] + box["width"] - 20, box["y"] + box["height"] / 2)
-    assert "is looked at" in readout(tab)
+    assert readout(tab).startswith("key “")
 
 
 def test_a_thumbnail_opens_its_head(view):
@@ -437,7 +437,7 @@ def test_kinds_of_attention(view):
     tab = view(translation())
     assert chosen(tab, "kind") == ["cross"]  # what a translation model is looked at for
     assert "4 rows by 3 columns" in described(tab)
-    assert "Rows (target) look, columns (source)" in footer(tab)
+    assert "Rows are queries (target), columns are keys (source)." in footer(tab)
     tab.locator('input[name="kind"]:checked').focus()
     tab.keyboard.press("ArrowLeft")
     assert chosen(tab, "kind") == ["decoder"]
@@ -452,7 +452,7 @@ def test_a_pinned_row_is_let_go_where_another_side_is_shown(view):
     tab.locator('select[name="pin"]').select_option("tgt 3")
     pick(tab, "kind", "self (image)")
     assert tab.locator('select[name="pin"]').input_value() == ""
-    assert "50 % of the weight" in settled(tab).locator(".finding").inner_text()
+    assert "50 % of the attention" in settled(tab).locator(".finding").inner_text()
     assert tab.locator('input[name="heads"]').count() == 4
 
 
@@ -493,7 +493,7 @@ def test_patches_are_drawn_on_the_picture_and_can_be_pinned(view):
     box = tab.locator("figure canvas").first.bounding_box()
     tab.locator("figure canvas").first.click(position={"x": box["width"] - 10, "y": 10})
     assert tab.locator('select[name="pin"]').input_value() == "tgt 3"  # the last patch of the first row
-    assert "received by “r0c2”" in captions(tab)[0]
+    assert "of each key, query “r0c2”" in captions(tab)[0]
     assert drawn(tab, 0) != before
     tab.locator(STAGE).focus()
     tab.keyboard.press("Shift+ArrowRight")
@@ -516,7 +516,7 @@ def test_what_is_on_screen_can_be_saved_as_svg_and_png(view, name):
     assert {"α", "model:random | v0"} <= set(texts)
     assert any("The parts rebuild" in text for text in texts)
     if name == "lines":
-        assert "Lines weaker than 4 % of the scale" in " ".join(texts)
+        assert "Lines below 4 % of the scale" in " ".join(texts)
     if name == "grid":
         assert {"L0", "L1", "H2"} <= set(texts)
         assert svg.count("<image") == 12
@@ -578,7 +578,7 @@ def test_two_outputs_in_one_notebook_do_not_meet(view):
 def test_without_scripts_the_table_is_shown(view):
     tab = view(headline(), java_script_enabled=False)
     assert tab.locator("#fallback").is_visible()
-    assert "[SEP]: 80% of the weight" in tab.locator("#fallback").inner_text()
+    assert "[SEP] receives 80 % of the attention" in tab.locator("#fallback").inner_text()
     assert not tab.locator("#view").is_visible()
 
 
@@ -589,7 +589,7 @@ def test_a_layer_that_could_not_be_read_is_said_and_tried_again(view):
     chunk.evaluate("script => { script.textContent = btoa('no zlib'); }")
     pick(tab, "layers", 0)
     settled(tab)
-    assert "These numbers could not be had" in readout(tab)
+    assert "These numbers could not be read" in readout(tab)
     chunk.evaluate("(script, text) => { script.textContent = text; }", text)
     pick(tab, "layers", 1)
     pick(tab, "layers", 0)

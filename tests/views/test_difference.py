@@ -24,8 +24,8 @@ def test_texts_of_one_length_are_compared_by_position_and_both_tokens_are_writte
     both = first.minus(second)
     assert both.sides[0].tokens == ("the", "nurse", "he│she")
     for name in ("weights", "transformed_norms", "weighted_norms", "summed_norms"):
-        values = first.panels[1].map(name).values - second.panels[1].map(name).values
-        np.testing.assert_array_equal(both.panels[1].map(name).values, values)
+        values = first.panels[1].values(name) - second.panels[1].values(name)
+        np.testing.assert_array_equal(both.panels[1].values(name), values)
     assert both.panels[0].map("weights").label == "Δ α"
 
 
@@ -43,7 +43,7 @@ def test_models_with_different_heads_are_compared_by_their_means():
     both = first.minus(second)
     assert [panel.measures for panel in both.panels] == [("weights", "weighted_norms", "summed_norms")] * 2
     expected = first.panels[0].weights.mean(axis=0) - second.panels[0].weights.mean(axis=0)
-    np.testing.assert_allclose(both.panels[0].map("weights").values, expected, atol=1e-7)
+    np.testing.assert_allclose(both.panels[0].values("weights"), expected, atol=1e-7)
     assert "heads differ in number (2 and 5), so their means are compared" in both.note
     assert "1 block of only one of the two left out" in both.note
     assert shown(both)[0].values.shape == (2, 2)
@@ -62,7 +62,7 @@ def test_the_largest_changes_are_told_in_words():
     values = first.panels[0].weights[0] - second.panels[0].weights[0]
     row, column = np.unravel_index(np.abs(values).argmax(), values.shape)
     tokens = ("a", "cat", "[SEP]")
-    assert f"{values[row, column]:+.3g}  self L0: {tokens[row]} looks at {tokens[column]}" in text
+    assert f"{values[row, column]:+.3g}  self L0: query {tokens[row]}, key {tokens[column]}" in text
     assert "Difference: red is more in the first" in text
 
 
@@ -86,7 +86,7 @@ def test_words_of_a_difference_are_spelled_and_both_are_written_where_they_diffe
     assert [token.label for token in got.columns] == ["unlikely", "fox│cat"]
 
 
-def test_a_single_head_of_a_difference_brings_what_that_head_moves():
+def test_a_single_head_of_a_difference_brings_the_contributions_of_that_head():
     both = random_figure("a", "b").minus(random_figure("a", "b", seed=1))
     assert [one.name for one in shown(both.looking(heads=1))] == ["weights", "weighted_norms"]
     assert [one.name for one in shown(both)] == ["weights", "summed_norms"]

@@ -23,7 +23,7 @@ def test_every_token_has_a_flag_and_a_word():
 def test_norms_must_fit_the_weights():
     weights, summed = np.full((2, 3, 3), 1 / 3, dtype=np.float32), np.ones((3, 3), dtype=np.float32)
     with pytest.raises((FigureError, TypeCheckError), match="transformed_norms"):  # jaxtyping is quicker, in tests
-        attention("L0", "self", 0, 0, weights, np.ones((2, 4), dtype=np.float32), summed, 0.0)
+        attention(0, "self", 0, 0, weights, np.ones((2, 4), dtype=np.float32), summed, 0.0)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -53,7 +53,7 @@ def large() -> Figure:
 
 
 def parked() -> Figure:
-    """As real models do it: the first token draws nearly all the weight and has nothing to give."""
+    """As real models do it: the first token receives nearly all the attention, and its ‖f(x)‖ is small."""
     random = np.random.default_rng(3)
     weights = random.dirichlet(np.full(120, 0.3), size=(30, 120)) * 0.05
     weights[..., 0] += 0.95
@@ -67,7 +67,7 @@ def test_a_small_figure_is_not_rounded(make):
     assert packed(make()).header["exact"]
     for block, maps in zip(make().panels, unpack(make()), strict=True):
         for name in ("weights", "transformed_norms", "summed_norms"):
-            np.testing.assert_array_equal(maps[name], block.map(name).values)
+            np.testing.assert_array_equal(maps[name], block.values(name))
 
 
 @pytest.mark.parametrize("make", [large, parked])
@@ -77,7 +77,7 @@ def test_in_a_large_figure_no_cell_of_any_measure_is_off_by_more_than_a_255th_of
     for block, maps in zip(figure.panels, unpack(figure), strict=True):
         np.testing.assert_array_equal(maps["transformed_norms"], block.transformed_norms)
         for name in ("weights", "weighted_norms"):
-            values = block.map(name).values
+            values = block.values(name)
             allowed = values.max(axis=(1, 2), keepdims=True) / 255 * (1 + 1e-5)
             assert (abs(maps[name] - values) <= allowed).all(), name
         assert (abs(maps["summed_norms"] - block.summed_norms) <= block.summed_norms.max() / 255 * (1 + 1e-5)).all()
@@ -101,7 +101,7 @@ def test_a_difference_is_kept_to_sixteen_bits():
     figure = large().minus(random_figure(*(f"t{n}" for n in range(90)), layers=4, heads=14, seed=1))
     for block, maps in zip(figure.panels, unpack(figure), strict=True):
         for name in ("weights", "weighted_norms", "summed_norms"):
-            values = block.map(name).values
+            values = block.values(name)
             np.testing.assert_allclose(maps[name], values, atol=float(abs(values).max()) / 30000)
             assert (values < 0).any()
 
@@ -125,6 +125,6 @@ def test_signed_weights_and_the_norms_derived_from_them_are_as_true_as_16_bits()
     assert not packed(figure).header["exact"]
     for block, maps in zip(figure.panels, unpack(figure), strict=True):
         for name in ("weights", "weighted_norms"):
-            true, largest = block.map(name).values, abs(block.map(name).values).max(axis=(1, 2), keepdims=True)
+            true, largest = block.values(name), abs(block.values(name)).max(axis=(1, 2), keepdims=True)
             assert (abs(maps[name] - true) <= largest / 65534 * 1.01).all()
         assert (maps["weighted_norms"] >= 0).all()

@@ -49,7 +49,7 @@ def texts(made):
 
 
 def pictured(rows: int = 2, columns: int = 3) -> Figure:
-    """An image of few patches behind a [CLS] that takes half of the weight and gives nothing."""
+    """An image of few patches behind a [CLS] that receives half of the attention and contributes nothing."""
     patches = rows * columns
     tokens = ("[CLS]", *(f"r{row}c{column}" for row in range(rows) for column in range(columns)))
     figure = random_figure(*tokens, layers=1, heads=1)
@@ -57,8 +57,9 @@ def pictured(rows: int = 2, columns: int = 3) -> Figure:
     weights[:, :, 0] = 0.5
     norms = np.ones((1, patches + 1), np.float32)
     norms[:, 0] = 0
+    values = {"weights": weights, "transformed_norms": norms}
     maps = tuple(
-        replace(one, values=values) for one, values in zip(figure.panels[0].maps[:2], (weights, norms), strict=True)
+        replace(one, values=values.get(one.name)) for one in figure.panels[0].maps if one.name != "summed_norms"
     )
     png = io.BytesIO()
     imsave(png, np.random.default_rng(0).random((8 * rows, 8 * columns, 3)), format="png")
@@ -143,7 +144,7 @@ def test_lines_are_as_wide_as_their_cells_are_large():
     assert len(weights.get_segments()) == 7  # of nine cells two are 0
     widths = dict(zip([round(s[1][1], 2) for s in weights.get_segments()], weights.get_linewidths(), strict=True))
     assert max(widths, key=widths.get) == pytest.approx(0.145 * 2.5, abs=0.01)  # [SEP]
-    assert len(moved.get_segments()) == 6  # what [SEP] gives is too little to be drawn, but for its own row
+    assert len(moved.get_segments()) == 6  # the contribution of [SEP] is too small to be drawn, but for its own row
     assert any("lines below 4%" in text for text in texts(made))
 
 
@@ -171,9 +172,9 @@ def test_thin_lines_stay_in_sight_in_thumbnails_of_long_texts():
 def test_bars_say_their_shares():
     found = texts(drawn(headline(), view="bars", measures=("weights", "weighted_norms")))
     assert "80.0%" in found
-    assert any("all tokens together" in text for text in found)
+    assert any("Each key, over all queries: its share of the total." in text for text in found)
     found = texts(drawn(headline(), view="bars", measures="weights", pin=("src", 0)))
-    assert any("What each token takes from “a” (token 0)" in text for text in found)
+    assert any("Each query, for the key “a” (token 0)" in text for text in found)
 
 
 def test_a_picture_shows_patches_and_what_stands_before_them():

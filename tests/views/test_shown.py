@@ -29,9 +29,7 @@ def slowly(figure: Figure, name: str, layers, heads, *, words: bool, keep, resca
                     for i in group:
                         for j in source:
                             value = (
-                                block.map(name).values[head, i, j]
-                                if name != "summed_norms"
-                                else block.summed_norms[i, j]
+                                block.values(name)[head, i, j] if name != "summed_norms" else block.summed_norms[i, j]
                             )
                             total += float(value) / (len(layers) * len(heads) * len(group))
             row.append(total)
@@ -110,17 +108,17 @@ def test_what_suits_the_view_is_filled_in():
 @pytest.mark.parametrize(
     ("look", "told"),
     [
-        ({"view": "pie"}, "view: 'pie' is not there.\n  Do: choose from heat, lines, grid, bars, picture"),
-        ({"layers": 7}, "layers: 7 is not there.\n  Do: choose from 0"),
-        ({"heads": (0, 4)}, "heads: 4 is not there"),
-        ({"measures": "rollout"}, "measures: 'rollout' is not there.\n  Do: choose from weights, transformed_norms"),
-        ({"hide": "nouns"}, "choose from special, punctuation"),
-        ({"kind": "cross"}, "kind: 'cross' is not there.\n  Do: choose from self"),
+        ({"view": "pie"}, "no view 'pie' (use heat, lines, grid, bars, picture)"),
+        ({"layers": 7}, "no layer 7: the model has layer 0."),
+        ({"heads": (0, 4)}, "no head 4: self attention has head 0"),
+        ({"measures": "rollout"}, "no measure 'rollout' (use weights, transformed_norms"),
+        ({"hide": "nouns"}, "(use special, punctuation)"),
+        ({"kind": "cross"}, "no kind 'cross' (use self)"),
         ({"view": "picture"}, "there is no picture"),
-        ({"pin": ("tgt", 3)}, "there is no token 3; side 'tgt' has tokens 0 to 2"),
-        ({"pin": "dog"}, "there is no token 'dog'.\n  Got: a cat"),
+        ({"pin": ("tgt", 3)}, "pin: no token 3: tgt has tokens 0 to 2"),
+        ({"pin": "dog"}, "pin: no token 'dog'.\n  Do: use one of a cat"),
         ({"pin": ("tgt", "cat")}, "give a token, its number, or ('tgt' or 'src', its number)"),
-        ({"colour": "red"}, "a look has no 'colour'; it has"),
+        ({"colour": "red"}, "no option 'colour' (use"),
     ],
 )
 def test_a_look_at_what_is_not_there_is_refused(look, told):
@@ -144,11 +142,11 @@ def test_whole_numbers_of_other_libraries_are_whole_numbers():
 
 def test_layers_without_the_chosen_head_are_left_out():
     sizes = ((1, 0), (3, 1))
-    blocks = tuple(panel(np.full((h, 2, 2), 0.5), np.ones((h, 2)), name=f"L{n}") for h, n in sizes)
+    blocks = tuple(panel(np.full((h, 2, 2), 0.5), np.ones((h, 2)), layer=n) for h, n in sizes)
     figure = Figure("t", "s", (side("a", "b"),), blocks)
     (got,) = shown(figure, Look(layers=(0, 1), heads=(2,), measures=("weights",)))
     assert got.where == "L1H2"
-    with pytest.raises(FigureError, match=r"no layer of \(0,\) has a head of \(2,\)"):
+    with pytest.raises(FigureError, match="no head 2 in layer 0"):
         shown(figure, Look(layers=(0,), heads=(2,)))
 
 

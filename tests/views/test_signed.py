@@ -17,14 +17,14 @@ def test_weights_below_zero_are_signed_and_no_norm_is():
         assert (block.weights < 0).any()
         assert not block.map("weighted_norms").signed
         np.testing.assert_array_equal(
-            block.weighted_norms, abs(block.weights) * block.map("transformed_norms").values[:, None]
+            block.weighted_norms, abs(block.weights) * block.values("transformed_norms")[:, None]
         )
 
 
 def test_norms_below_zero_are_still_refused():
     weights, norms = np.ones((1, 2, 2), np.float32), np.ones((1, 2), np.float32)
     with pytest.raises(FigureError, match="transformed_norms"):
-        attention("L0", "self", 0, 0, weights, -norms, weights[0], 0.0)
+        attention(0, "self", 0, 0, weights, -norms, weights[0], 0.0)
 
 
 def test_weights_that_are_signed_in_one_block_are_signed_in_all():
@@ -41,7 +41,7 @@ def test_it_is_not_called_a_difference():
     assert not figure.difference
     assert figure.minus(random_figure(*TOKENS)).difference
     assert packed(figure).header["difference"] is False
-    assert "size ‖f(x)‖" in summary(figure)
+    assert "norm ‖f(x)‖" in summary(figure)
 
 
 def test_shares_of_norms_count_sizes_and_weights_keep_their_signs():
@@ -50,14 +50,14 @@ def test_shares_of_norms_count_sizes_and_weights_keep_their_signs():
     np.testing.assert_allclose(got.weight, block.weights.mean(axis=(0, 1)), rtol=1e-6)
     np.testing.assert_allclose(got.norm, block.weighted_norms.sum(axis=(0, 1)) / block.weighted_norms.sum(), rtol=1e-5)
     assert (got.norm >= 0).all()
-    assert "of the weight" not in summary(figure)  # there is no whole to have a share of
+    assert "of the attention" not in summary(figure)  # there is no whole to have a share of
     weights, norms = bars(figure.looking(view="bars"))
     assert (weights.unit, norms.unit) == ("value", "share")
 
 
 def test_the_terminal_marks_cells_below_zero():
     weights = np.array([[[1.0, -1.0], [0.5, -0.5]]], np.float32)
-    block = attention("L0", "self", 0, 0, weights, np.ones((1, 2), np.float32), abs(weights[0]), 0.0)
+    block = attention(0, "self", 0, 0, weights, np.ones((1, 2), np.float32), abs(weights[0]), 0.0)
     figure = Figure("t", "s", (random_figure("a", "b").sides[0],), (block,))
     text = heatmap(figure, panel=0, head=0, measure="weights", color=False, width=80)
     assert "a ██-█" in text
@@ -71,7 +71,7 @@ def test_the_terminal_marks_cells_below_zero():
 
 def test_the_table_has_no_bar_for_a_mean_below_zero():
     weights = np.array([[[1.0, -1.0], [1.0, -1.0]]], np.float32)
-    block = attention("L0", "self", 0, 0, weights, np.ones((1, 2), np.float32), abs(weights[0]), 0.0)
+    block = attention(0, "self", 0, 0, weights, np.ones((1, 2), np.float32), abs(weights[0]), 0.0)
     text = summary(Figure("t", "s", (random_figure("a", "b").sides[0],), (block,)))
     row = next(line for line in text.splitlines() if line.startswith("b "))
     assert row.split("-100.0%")[1].split()[0] == "1"

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from view_figures import headline, panel, random_figure, side, translation
 
+from normlens.measures import DEFAULT
 from normlens.views.figure import Figure, FigureError
 from normlens.views.glyphs import width
-from normlens.views.maps import MEASURES
 from normlens.views.text import heatmap, summary
 
 # Written by hand: weights 0.1 0.1 0.8 / 0.2 0.2 0.6 / 0 0 1 against the largest, 1, in five shades.
@@ -26,7 +26,7 @@ a         ▓▓
 cat   ░░░░▒▒
 [SEP]     ██
 
-scale 0 [ ░▒▓█] 1 (the largest cell of this map)  rows look at columns
+scale 0 [ ░▒▓█] 1 (the largest cell of this map)  rows: queries, columns: keys
 """
 
 # By hand: weights times 4, 8 and 0.1; the largest is 0.2·8 = 1.6.
@@ -42,19 +42,19 @@ a     ░░▒▒
 cat   ▒▒██
 [SEP]
 
-scale 0 [ ░▒▓█] 1.6 (the largest cell of this map)  rows look at columns
+scale 0 [ ░▒▓█] 1.6 (the largest cell of this map)  rows: queries, columns: keys
 """
 
-# By hand: α drawn is the column mean 0.1 0.1 0.8; Σ‖αf‖ is 1.2, 2.4, 0.24 of 3.84.
+# By hand: the attention received is the column mean 0.1 0.1 0.8; Σ‖αf‖ is 1.2, 2.4, 0.24 of 3.84.
 SUMMARY = """\
 a cat
 
 self-attention, mean over 1 layer x 1 heads and all queries
-token  weight α drawn           size ‖f(x)‖              share of ‖αf(x)‖
+token  attention received       norm ‖f(x)‖              share of contributions ‖αf(x)‖
 a       10.0% ██                     4 ████████           31.2% ██████▎
 cat     10.0% ██                     8 ████████████████   62.5% ████████████▌
 [SEP]   80.0% ████████████████     0.1 ▎                   6.2% █▎
-[SEP]: 80% of the weight, 6% of what is moved.
+[SEP] receives 80 % of the attention and makes 6.2 % of the contributions.
 
 model:hand | v0
 """
@@ -103,7 +103,7 @@ def test_each_kind_of_attention_has_its_table():
     assert [kind in text for kind in ("encoder, mean", "decoder, mean", "cross-attention, mean")] == [True] * 3
 
 
-@given(st.lists(st.text(max_size=10), min_size=1, max_size=6), st.sampled_from(list(MEASURES)), st.booleans())
+@given(st.lists(st.text(max_size=10), min_size=1, max_size=6), st.sampled_from(DEFAULT), st.booleans())
 def test_columns_line_up_whatever_the_tokens_hold(tokens, measure, color):
     """With all cells equal each row ends at the same place."""
     weights = np.full((1, len(tokens), len(tokens)), 1 / len(tokens))
@@ -122,9 +122,9 @@ def test_columns_line_up_whatever_the_tokens_hold(tokens, measure, color):
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"panel": 5}, "panel is one of 0..0; got 5"),
-        ({"head": 9}, "heads of L0 are 0; got 9"),
-        ({"head": 0, "measure": "summed_norms"}, "Try: head=None"),
+        ({"panel": 5}, "no panel 5: the figure has panels 0 to 0"),
+        ({"head": 9}, "no head 9: self attention has head 0"),
+        ({"head": 0, "measure": "summed_norms"}, "Do: head=None"),
     ],
 )
 def test_what_is_not_there_is_refused(choice, message):

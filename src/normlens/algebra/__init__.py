@@ -1,10 +1,17 @@
-"""Exact algebra: an attention output taken apart, and the parts measured."""
+"""Exact algebra: an attention output taken apart, and the parts measured.
 
+Room: tensors to tensors. No model, no hooks, no statistics, no pictures.
+"""
+
+from normlens.algebra.attention import coordinates as coordinates
 from normlens.algebra.attention import gram as gram
 from normlens.algebra.attention import lengths as lengths
 from normlens.algebra.attention import rebuilt as rebuilt
 from normlens.algebra.attention import summed_norms as summed_norms
 from normlens.algebra.attention import transformed as transformed
 from normlens.algebra.attention import transformed_norms as transformed_norms
+from normlens.algebra.attention import transformed_sums as transformed_sums
 from normlens.algebra.attention import weighted_norms as weighted_norms
+from normlens.algebra.similarity import head_vectors as head_vectors
+from normlens.algebra.similarity import similarity as similarity
 from normlens.algebra.singular import singular_values as singular_values

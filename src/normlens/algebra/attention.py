@@ -1,12 +1,10 @@
 """Split an attention output into one vector per (head, source token), and measure the vectors.
 
-Room: exact linear algebra. No model, no hooks, no statistics, no pictures.
-
 An attention block writes, for each target position i,
 
     y_i = Σ_h Σ_j  α[h,i,j] · f_h(x_j)  +  b_O        f_h(x) = v_h(x) W_O[h]
 
-so its output is already a sum; this module only refuses to add it up. Nothing of size (head, tgt, src, model) is built:
+so its output is already a sum; here its parts are kept apart. Nothing of size (head, tgt, src, model) is built:
 ‖α f‖ = |α|·‖f‖, and ‖Σ_h α_h f_h‖² = Σ_hk α_h α_k (f_h · f_k), which needs one small Gram matrix per source token.
 Squares that single precision cannot hold are computed in double precision (see span.py).
 """
@@ -67,10 +65,25 @@ def lengths(
 
 
 def _lengths(values: Tensor, out_weight: Tensor) -> Tensor:
+    return coordinates(values, out_weight).norm(dim=-1)
+
+
+def coordinates(
+    values: Float[Tensor, "batch head src head_dim"], out_weight: Float[Tensor, "head head_dim model"]
+) -> Float[Tensor, "batch head src coordinate"]:
+    """f_h(x_j) in an orthonormal basis of what W_O[h] can write: head_dim numbers, with the products of the vectors."""
     if out_weight.shape[1] >= out_weight.shape[2]:
-        return transformed(values, out_weight).norm(dim=-1)
+        return transformed(values, out_weight)
     triangle = torch.linalg.qr(out_weight.mT, mode="r").R
-    return torch.matmul(values, triangle.mT).norm(dim=-1)
+    return torch.matmul(values, triangle.mT)
+
+
+def transformed_sums(
+    values: Float[Tensor, "batch head src head_dim"], out_weight: Float[Tensor, "head head_dim model"]
+) -> Float[Tensor, "batch head src"]:
+    """‖f_h(x_j)‖₁, the sum of the absolute values of its coordinates, a few tokens at a time."""
+    step = max(1, CHUNK // (values.shape[0] * values.shape[1] * out_weight.shape[-1]))
+    return torch.cat([transformed(part, out_weight).abs().sum(dim=-1) for part in values.split(step, dim=2)], dim=2)
 
 
 def transformed_norms(pairs: Float[Tensor, "head head2 batch src"]) -> Float[Tensor, "batch head src"]:
@@ -91,7 +104,7 @@ def summed_norms(
     values: Float[Tensor, "batch head src head_dim"],
     out_weight: Float[Tensor, "head head_dim model"],
 ) -> Float[Tensor, "batch tgt src"]:
-    """‖Σ_h α_h f_h(x_j)‖: what all heads of the block together bring from j to i. Not the sum of the norms.
+    """‖Σ_h α_h f_h(x_j)‖: the contribution of key j to query i in all heads of the block. Not the sum of the norms.
 
     Where heads cancel each other the sum is done again with the vectors themselves, in double precision.
     """
@@ -156,7 +169,7 @@ def rebuilt(
     out_weight: Float[Tensor, "head head_dim model"],
     out_bias: Float[Tensor, " model"] | None,
 ) -> Float[Tensor, "batch model"]:
-    """Σ_i q_i (Σ_h Σ_j α f(x_j) + b_O): the parts added up again for one mixture of queries, at one look at α."""
-    looked_at = torch.matmul(queries.expand(*weights.shape[:2], 1, -1), weights)
-    total = torch.matmul(looked_at, values).flatten(1) @ out_weight.flatten(0, 1)
+    """Σ_i q_i (Σ_h Σ_j α f(x_j) + b_O): the parts added up again for one mixture of queries, reading α once."""
+    mixed = torch.matmul(queries.expand(*weights.shape[:2], 1, -1), weights)
+    total = torch.matmul(mixed, values).flatten(1) @ out_weight.flatten(0, 1)
     return total if out_bias is None else total + queries.sum() * out_bias

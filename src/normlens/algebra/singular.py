@@ -1,7 +1,5 @@
 """How f_h stretches space: its singular values, seen as a linear map.
 
-Room: exact linear algebra. No model, no hooks, no statistics, no pictures.
-
 f_h(x) = (x W_V + b_V) W_O is affine. With a 1 put behind every vector, x̃ = [x, 1], it is a matrix,
 
     f̃ = W̃_V W̃_O        W̃_V = [[W_V, 0], [b_V, 1]]        W̃_O = [[W_O, 0], [0, 1]]

@@ -1,7 +1,7 @@
 """Which squares of norms single precision can hold.
 
 The square of a norm below 1e-23 is 0 in single precision, and that of a norm above 1e19 is infinite, though the norm
-itself can be written. The checks look at small tensors; where they fail, the squares are computed in double precision,
+itself can be written. The checks read small tensors; where they fail, the squares are computed in double precision,
 which holds the square of every product of three single-precision numbers.
 """
 

@@ -1,7 +1,6 @@
 """eflomal, an aligner by Gibbs sampling, run as the separate program `eflomal-align` when the user has it.
 
-Room: numbered words in, links out, through files of a temporary folder. eflomal is under the GPL: it is called, never
-imported, and no extra installs it.
+It is under the GPL: it is called, never imported, and no extra installs it.
 """
 
 from __future__ import annotations
@@ -18,19 +17,20 @@ from normlens.errors import NormlensError
 
 PROGRAM = "eflomal-align"
 LONGEST = 256  # words; eflomal 2.0.0 takes longer sentences but links nothing after word 257
-ABSENT = (
-    f"eflomal needs its program {PROGRAM}, which is not on the path.\n"
-    "  Do: pip install eflomal (it is under the GPL, so normlens only calls it)."
-)
 
 
 class EflomalError(NormlensError):
     """eflomal is absent, or it failed."""
 
 
-def missing() -> str | None:
+def missing() -> EflomalError | None:
     """Why eflomal cannot run here; None when it can."""
-    return None if _program() else ABSENT
+    if _program():
+        return None
+    return EflomalError(
+        f"eflomal needs its program {PROGRAM}, which is not on the path.",
+        do="pip install eflomal (it is under the GPL, so normlens only calls it).",
+    )
 
 
 def align(
@@ -42,27 +42,26 @@ def align(
     progress: Callable[[int, int], None],
 ) -> tuple[list[Links], list[Links]]:
     """The links of the first pairs both ways. The program does not say how far it is, so it is one step."""
-    program = _program()
-    if program is None:
-        raise EflomalError(ABSENT)
+    if (error := missing()) is not None:
+        raise error
     progress(0, 1)
     with TemporaryDirectory() as place:
         folder = Path(place)
-        command = [program, "--overwrite", "--model", "3"]
+        command = [str(_program()), "--overwrite", "--model", "3"]
         for flag, name, text in (("-s", "source", sources), ("-t", "target", targets)):
             (folder / name).write_text("".join(" ".join(words) + "\n" for words in text), encoding="utf-8")
             command += [flag, str(folder / name)]
         command += ["-f", str(folder / "forward"), "-r", str(folder / "backward"), *_schedule(iterations)]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        found = [_read(folder / name, len(sources)) for name in ("forward", "backward")]
-    if ran.returncode or None in found:
+        links = [_read(folder / name, len(sources)) for name in ("forward", "backward")]
+    if ran.returncode or None in links:
         raise EflomalError(
             f"{PROGRAM} ended with code {ran.returncode} and no links for every pair.",
-            got=f"{ran.stderr.strip()[-500:] or 'nothing'}",
+            got=ran.stderr.strip()[-500:] or "nothing",
             do=f"try {PROGRAM} by itself on the same text.",
         )
     progress(1, 1)
-    forward, backward = (lines[:count] for lines in found if lines is not None)
+    forward, backward = (lines[:count] for lines in links if lines is not None)
     return forward, backward
 
 

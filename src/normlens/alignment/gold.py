@@ -1,9 +1,7 @@
 """Word links made by hand, to measure an aligner with: sure ones, which it must find, and possible ones, which it may.
 
-Room: gold files to sets of links. Knows no aligner and no score.
-
-    talp      i-j sure, ipj possible, words counted from 1
-    Pharaoh   i-j sure, words counted from 0; possible links in a second file, if there are any
+talp      i-j sure, ipj possible, words counted from 1
+Pharaoh   i-j sure, words counted from 0; possible links in a second file, if there are any
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from normlens.alignment.links import Links, LinksError
-from normlens.alignment.pharaoh import Frame, Token, differing, rows
+from normlens.alignment.pharaoh import Frame, Token, rows, uneven_lines
 
 Format = Literal["auto", "talp", "pharaoh"]
 
@@ -69,7 +67,7 @@ def open_gold(
     sources: Sequence[int] | None = None,
     targets: Sequence[int] | None = None,
 ) -> GoldFile:
-    """As read_gold, with the format found."""
+    """As read_gold, with the format that was recognised."""
     path = Path(path)
     written = _written(path)
     if not any(written):
@@ -100,8 +98,8 @@ def _kind(path: Path, written: list[list[Token]], format: Format, possible: obje
     if kind == "talp" and possible is not None:
         raise LinksError(
             (f"{path.name}:{marked[0]}: mixed formats: '{marked[1]}'" if marked else f"{path.name}: mixed formats: it")
-            + " is talp, which marks its possible links itself, and a file of possible links is given too.\n"
-            "  Do: leave that file out; or name format pharaoh, and first=1 if its words are counted from 1."
+            + " is talp, which marks its possible links itself, and a file of possible links is given too.",
+            do="leave that file out; or name format pharaoh, and first=1 if its words are counted from 1.",
         )
     return kind
 
@@ -132,7 +130,7 @@ def _second(path: Path, frame: Frame, beside: Path, sure: list[list[Token]]) -> 
     """The possible links of a file of their own."""
     written = _written(path)
     if len(written) != len(sure):
-        raise LinksError(differing(path.name, len(written), f"lines of {beside.name}", len(sure), _blank(written)))
+        raise uneven_lines(path.name, len(written), f"lines of {beside.name}", len(sure), _blank(written))
     if marked := _first(written, "p"):
         raise LinksError(
             f"{path.name}:{marked[0]}: mixed formats: '{marked[1]}' is written as in talp, in a file of "

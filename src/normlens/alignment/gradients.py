@@ -1,6 +1,4 @@
-"""Soft alignments from gradients: how much the chance of each target word hangs on each source word.
-
-Room: what a gradient says of a word. No attention, no links, no gold.
+"""Soft alignments from gradients: how much the probability of each target word depends on each source word.
 
 With g the gradient of log p(piece written | pieces before it, source) with respect to the embedding x of a source
 piece, there are two forms, both from the same g:
@@ -24,18 +22,20 @@ last column, as in every other map.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from normlens.alignment.derivative import GradientError, Pass, forced
-from normlens.alignment.soft import Pairs
-from normlens.alignment.stream import Pair, check, shards
+from normlens.alignment.maps import Pairs, check, shards
+from normlens.alignment.words import Pair
+from normlens.errors import NormlensError
 from normlens.lens import Lens
 from normlens.models import Subject
 
@@ -43,6 +43,10 @@ Form = Literal["li", "ding"]
 Saliency = dict[Form, np.ndarray]  # (target word, source word), the last column: no word
 SHARD = 64  # pairs sorted by length together: few, because each takes long
 BATCH_TOKENS = 1024  # pieces of the longer side in one pass, padding and noisy copies included
+
+
+class GradientError(NormlensError):
+    """A model, or a setting, from which no gradient with respect to the source can be had."""
 
 
 def each_saliency(
@@ -131,7 +135,7 @@ def _each(
 
     while some := list(islice(sentences, SHARD)):
         for shard in shards(lens, some, batch_tokens=room, left_out=leave):
-            found: dict[int, Saliency] = {}
+            by_pair: dict[int, Saliency] = {}
             for batch in shard.batches:
                 spelled = [shard.spelled[index] for index in batch]
                 tokens = len(batch) * max(len(side.ids) for pair in spelled for side in pair)
@@ -141,8 +145,8 @@ def _each(
                 maps = saliency(lens.subject, shard.pairs(lens, batch), draws, **options)
                 for row, (index, (source, target)) in enumerate(zip(batch, spelled, strict=True)):
                     columns = [*range(source.count), -1]
-                    found[index] = {f: m[row, : target.count][:, columns].cpu().numpy() for f, m in maps.items()}
-            yield from (found.get(index) for index in range(len(shard)))
+                    by_pair[index] = {f: m[row, : target.count][:, columns].cpu().numpy() for f, m in maps.items()}
+            yield from (by_pair.get(index) for index in range(len(shard)))
         done += len(some)
 
 
@@ -158,3 +162,91 @@ def _check(lens: Lens, samples: int, noise: float, seed: int) -> None:
             f"samples={samples}, noise={noise} and seed={seed} must be finite and not negative.",
             do="samples=30, noise=0.15 for SmoothGrad; samples=0 for plain saliency.",
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pass:
+    """A forced pass from which the gradient of each written piece can be taken.
+
+    The output layer reads each position for itself. So one short step back yields the gradients of all log p with
+    respect to what it reads, and the long step back, once for each piece, never meets the vocabulary.
+    """
+
+    clean: Float[Tensor, "copy src dim"]  # embeddings of the source as the model has them
+    changed: Float[Tensor, "copy src dim"]  # as it was given them
+    last: Float[Tensor, "copy tgt *dim"]  # what the output layer reads; log p itself where that is not to be seen
+    onward: Float[Tensor, "copy tgt *dim"]  # the gradient of log p of what is written there, with respect to `last`
+
+    def slope(self, step: int) -> Float[Tensor, "copy src dim"]:
+        """The gradient of log p of what position `step` writes, with respect to the embeddings."""
+        with torch.inference_mode(False), torch.enable_grad():
+            return torch.autograd.grad(self.last[:, step], self.changed, self.onward[:, step], retain_graph=True)[0]
+
+
+def forced(
+    model: Any, inputs: Mapping[str, Tensor], written: Int[Tensor, "copy tgt"], change: Callable[[Tensor], Tensor]
+) -> Pass:
+    """Run the model on a source whose embeddings went through `change`, forced to write `written`.
+
+    Nothing stays on the model: the hooks are gone after an exception too, and no parameter gets a gradient.
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        inputs = {name: value.clone() for name, value in inputs.items()}  # made in inference mode, they break autograd
+        clean, changed, last, logits = _run(model, inputs, tuple(written.shape), change)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        chances = logits.log_softmax(dim=-1).gather(-1, written.clone()[..., None]).squeeze(-1)
+        if last is None:
+            return Pass(clean, changed, chances, torch.ones_like(chances))
+        return Pass(clean, changed, last, torch.autograd.grad(chances.sum(), last)[0])
+
+
+def _run(
+    model: Any, inputs: Mapping[str, Tensor], shape: tuple[int, ...], change: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    me, seen = threading.get_ident(), dict[str, Tensor]()
+
+    def embed(module: nn.Module, args: Any, output: Tensor) -> Tensor | None:
+        if threading.get_ident() != me or "clean" in seen:
+            return None
+        seen["clean"] = output.detach()
+        seen["changed"] = change(seen["clean"]).detach().clone().requires_grad_()
+        return seen["changed"]
+
+    def read(module: nn.Module, args: tuple[Any, ...]) -> None:
+        if threading.get_ident() == me and args and args[0].ndim == 3 and args[0].shape[:2] == shape:
+            seen["last"] = args[0]
+
+    encoder, head = model.get_encoder(), model.get_output_embeddings()
+    with _table(model, encoder).register_forward_hook(embed):
+        encoded = encoder(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], return_dict=True)
+    if "clean" not in seen:
+        raise _no_embeddings(model)
+    with (nn.Identity() if head is None else head).register_forward_pre_hook(read):
+        output = model(encoder_outputs=encoded, **inputs, use_cache=False, return_dict=True)
+    if getattr(output, "logits", None) is None:
+        raise GradientError(
+            f"{type(model).__name__} has no output layer, so nothing is written whose chance could be asked for.",
+            cause="the bare model, loaded without its head.",
+            do="load it with AutoModelForSeq2SeqLM, or align with weights or norms.",
+        )
+    return seen["clean"], seen["changed"], seen.get("last"), output.logits
+
+
+def _table(model: Any, encoder: Any) -> nn.Module:
+    """The module that turns the ids of the source into embeddings."""
+    for holder in (encoder, model):
+        try:
+            table = holder.get_input_embeddings()
+        except (AttributeError, NotImplementedError):
+            continue
+        if isinstance(table, nn.Module):
+            return table
+    raise _no_embeddings(model)
+
+
+def _no_embeddings(model: Any) -> GradientError:
+    return GradientError(
+        f"{type(model).__name__} does not read its source through a table of token embeddings.",
+        cause="a model whose source is no text, such as speech or images.",
+        do="align with weights or norms instead.",
+    )

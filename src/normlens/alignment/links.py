@@ -1,12 +1,10 @@
-"""Word links of one sentence pair, and two directions made one.
-
-Room: sets of (source word, target word), from 0. Knows no model, no file and no gold.
+"""Word links of one sentence pair, (source word, target word) from 0, and two directions made one.
 
 Each direction of an aligner finds other links. Their intersection is precise, their union is complete, and the
-heuristics of Koehn et al. (2005) walk from the one towards the other:
+heuristics of Koehn et al. (2005) grow the one towards the other:
 
     grow-diag   from the intersection, add links of the union that touch a link already there, diagonals included,
-                as long as they give a link to a word that has none
+                as long as they link a word that has no link
     final-and   then add what is left of either direction where both words have none
 """
 

@@ -1,7 +1,4 @@
-"""Links as lines of text, one line per sentence pair: `0-0 1-2`, with confidences `0-0:0.93`, and talp's `1p2`.
-
-Room: text to links and back. Does not know what gold is worth, nor any model.
-"""
+"""Links as lines of text, one line per sentence pair: `0-0 1-2`, with confidences `0-0:0.93`, and talp's `1p2`."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from normlens.alignment.links import Alignment, LinksError
-from normlens.corpora.files import lines, opened
-from normlens.corpora.item import CorpusError
+from normlens.corpora import CorpusError, lines, opened
+from normlens.exhibits import many
 
 TOKEN = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})(?::(\S+))?")
 
@@ -33,7 +30,7 @@ def read_pharaoh(
     `sources` and `targets` are the words of each sentence, to check the links against.
     """
     frame = Frame(Path(path).name, first, reverse, sources, targets)
-    found: list[Alignment] = []
+    alignments: list[Alignment] = []
     for number, row in enumerate(rows(path), start=1):
         confidences: dict[tuple[int, int], float] = {}
         for token in row:
@@ -45,9 +42,9 @@ def read_pharaoh(
                 )
             link = frame.link(token, number)
             confidences[link] = max(token.confidence, confidences.get(link, 0.0))
-        found.append(Alignment.of(confidences))
-    frame.check_lines(len(found), blank=sum(not one.links for one in found))
-    return found
+        alignments.append(Alignment.of(confidences))
+    frame.check_lines(len(alignments), blank=sum(not one.links for one in alignments))
+    return alignments
 
 
 def to_pharaoh(alignment: Alignment, *, confidence: bool = False, first: Literal[0, 1] = 0) -> str:
@@ -116,11 +113,11 @@ class Frame:
                 )
         return sides[0] - self.first, sides[1] - self.first
 
-    def check_lines(self, found: int, *, blank: int) -> None:
+    def check_lines(self, lines: int, *, blank: int) -> None:
         """Every sentence has its line."""
         for side, words in (("source", self.sources), ("target", self.targets)):
-            if words is not None and len(words) != found:
-                raise LinksError(differing(self.name, found, f"{side} sentences", len(words), blank))
+            if words is not None and len(words) != lines:
+                raise uneven_lines(self.name, lines, f"{side} sentences", len(words), blank)
 
 
 def rows(path: Path | str) -> Iterator[list[Token]]:
@@ -132,20 +129,19 @@ def rows(path: Path | str) -> Iterator[list[Token]]:
                 yield [_token(text, f"{path.name}:{number}") for text in line.split()]
         except CorpusError as error:
             raise LinksError(
-                f"{str(error).splitlines()[0]}",
+                error.what,
                 cause="a text, or a packed file, where links should be.",
                 do="give a file of links like 0-0 1-2, which needs no letters but those of ASCII.",
             ) from error
 
 
-def differing(name: str, found: int, other: str, expected: int, blank: int) -> str:
-    """What to say of files whose lines do not match."""
-    low = min(found, expected)
-    return (
-        f"{name} has {found} lines for {expected} {other}: line {low + 1} has no partner.\n"
-        f"  Every line is a sentence pair, a blank one a pair without links; {name} has {blank} blank.\n"
-        "  Usual causes: blank lines that mean nothing, or a file cut short.\n"
-        "  Do: remove those lines, or give the files that belong together."
+def uneven_lines(name: str, lines: int, other: str, expected: int, blank: int) -> LinksError:
+    """Files whose lines do not match."""
+    return LinksError(
+        f"{name} has {lines} lines for {expected} {other}: line {min(lines, expected) + 1} has no partner.",
+        got=f"{many(blank, 'blank line')} in {name}; every line is a sentence pair, a blank one a pair without links.",
+        cause="blank lines that mean nothing, or a file cut short.",
+        do="remove those lines, or give the files that belong together.",
     )
 
 

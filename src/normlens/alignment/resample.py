@@ -1,12 +1,10 @@
 """How far a score can be trusted: intervals by bootstrap, and a paired test between two aligners.
 
-Room: resampled sentences. Knows no file and no model.
-
-    bootstrap   sentences drawn again with replacement, as many as there are; percentiles of the scores so got
-    compare     approximate randomisation (Noreen, 1989): were the two aligners alike, swapping their links in any
-                sentence would change nothing, so the difference is held against those after random swaps. Two-sided,
-                p = (1 + swaps that differ at least as much) / (1 + swaps). The interval of the difference is a paired
-                bootstrap: both aligners on the same drawn sentences.
+bootstrap   sentences drawn again with replacement, as many as there are; percentiles of the scores so got
+compare     approximate randomisation (Noreen, 1989): were the two aligners alike, swapping their links in any
+            sentence would change nothing, so the difference is held against those after random swaps. Two-sided,
+            p = (1 + swaps that differ at least as much) / (1 + swaps). The interval of the difference is a paired
+            bootstrap: both aligners on the same drawn sentences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """How good links are against gold: alignment error rate, precision and recall, as counts that add.
 
-Room: counting. Knows no file and no model. Resampling has a file of its own.
-
 With A the links found, S the sure and P ⊇ S the possible links of the gold (Och and Ney, 2003),
 
     AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)        precision = |A ∩ P| / |A|        recall = |A ∩ S| / |S|
@@ -11,14 +9,14 @@ counts are summed over the corpus before dividing. A link that is only possible 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int
 
 from normlens.alignment.gold import Gold
-from normlens.alignment.links import Alignment, Links
+from normlens.alignment.links import Alignment, Links, reverse
 from normlens.errors import NormlensError
 
 
@@ -89,16 +87,40 @@ def score(alignments: Iterable[Alignment | Links], golds: Sequence[Gold]) -> Cou
 
 def tally(alignments: Iterable[Alignment | Links], golds: Sequence[Gold]) -> Tally:
     """The counts of each sentence."""
-    found = [one.hard if isinstance(one, Alignment) else one for one in alignments]
-    if len(found) != len(golds):
+    hard = [one.hard if isinstance(one, Alignment) else one for one in alignments]
+    if len(hard) != len(golds):
         raise ScoreError(
-            f"{len(found)} alignments and {len(golds)} gold sentences: sentence "
-            f"{min(len(found), len(golds)) + 1} has no partner.",
+            f"{len(hard)} alignments and {len(golds)} gold sentences: sentence "
+            f"{min(len(hard), len(golds)) + 1} has no partner.",
             cause="blank lines left out of one file, or an alignment cut short.",
             do="give one line per sentence pair on both sides, blank where there are no links.",
         )
     counted = [
         (len(links), len(gold.sure), len(links & gold.sure), len(links & gold.possible))
-        for links, gold in zip(found, golds, strict=True)
+        for links, gold in zip(hard, golds, strict=True)
     ]
     return Tally(np.array(counted, dtype=np.int32).reshape(-1, 4))
+
+
+MARGIN = 0.1  # of AER, far beyond what chance gives
+OTHERWISE: dict[str, Callable[[Links], Links]] = {
+    "the other way round (reverse)": reverse,
+    "one word earlier (first)": lambda links: _moved(links, -1),
+    "one word later (first)": lambda links: _moved(links, 1),
+}
+
+
+def numbering_doubts(alignments: Sequence[Alignment], golds: Sequence[Gold]) -> list[str]:
+    """What to check where links fit the gold far better reversed, or counted from another number: no error shows it."""
+    hard = [one.hard for one in alignments]
+    aer = score(hard, golds).aer
+    others = {name: score([change(links) for links in hard], golds).aer for name, change in OTHERWISE.items()}
+    return [
+        f"AER {100 * aer:.1f} % would be {100 * other:.1f} % with every link read {name}: check both files."
+        for name, other in others.items()
+        if other < aer - MARGIN
+    ]
+
+
+def _moved(links: Links, by: int) -> Links:
+    return frozenset((source + by, target + by) for source, target in links)

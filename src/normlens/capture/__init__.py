@@ -1,11 +1,16 @@
-"""One forward pass, everything needed, nothing left behind."""
+"""One forward pass of a model, with everything its attention blocks compute, and the proof that it is exact.
+
+Room: models that run. Knows nothing of measures, statistics and pictures.
+"""
 
 from normlens.capture.compare import relative_error as relative_error
+from normlens.capture.compare import tolerance as tolerance
 from normlens.capture.examine import Examination as Examination
 from normlens.capture.examine import ExaminedBlock as ExaminedBlock
 from normlens.capture.examine import examine as examine
 from normlens.capture.examined import Own as Own
 from normlens.capture.examined import Padding as Padding
+from normlens.capture.implementation import switched as switched
 from normlens.capture.positions import Stream as Stream
 from normlens.capture.positions import is_auxiliary as is_auxiliary
 from normlens.capture.record import Attended as Attended
@@ -18,4 +23,5 @@ from normlens.capture.run import StandInError as StandInError
 from normlens.capture.run import Untapped as Untapped
 from normlens.capture.run import run as run
 from normlens.capture.run import run_untapped as run_untapped
+from normlens.capture.value_maps import ValueMap as ValueMap
 from normlens.capture.value_maps import value_maps as value_maps

@@ -32,7 +32,7 @@ def examine(model: nn.Module, inputs: Mapping[str, Any], *, untapped: Untapped |
         untapped = untapped or run_untapped(model, inputs)
         watched, stand_in, unread = _read(model, inputs)
     except NotPutBack as error:
-        return Examination((), float("nan"), str(error), changed=error.names)
+        return Examination((), float("nan"), error.reason, changed=error.names)
     expected = tensors(untapped.output)
     difference = relative_difference(_without_cut(model, tensors(watched.output), expected), expected)
     reason = unread or _reason(model, inputs, watched, expected, difference)

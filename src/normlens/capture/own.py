@@ -19,6 +19,7 @@ from normlens.capture.examined import ExaminedBlock, Own
 from normlens.capture.implementation import beyond_reading, implementations, switched
 from normlens.capture.run import WATCHED, run_as_set, seeded
 from normlens.capture.watched import Gathered, Numbers, Watched
+from normlens.errors import first_line
 from normlens.models import as_found, takes_by_name
 
 ASKED = {"_output_attentions": True, "output_attentions": True}
@@ -49,8 +50,8 @@ def with_own(
     try:
         numbers, returned = _ask(model, inputs, stand_in)
     except Exception as error:  # whatever a model raises when it is asked for what it cannot give
-        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        verdicts = dict.fromkeys(blocks.values(), ("none", f"asked for them, the model fails: {text[:100]}"))
+        why = f"asked for them, the model fails: {first_line(error)[:100]}"
+        verdicts = dict.fromkeys(blocks.values(), ("none", why))
     else:
         verdicts = _verdicts([one for one in numbers if one.block in blocks.values()], returned)
     return tuple(

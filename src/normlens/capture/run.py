@@ -17,7 +17,7 @@ from normlens.capture.compare import output_tolerance, relative_difference, tens
 from normlens.capture.implementation import beyond_reading, switched
 from normlens.capture.record import Attended, Ran
 from normlens.capture.tap import Tap
-from normlens.errors import NormlensError
+from normlens.errors import NormlensError, first_line
 from normlens.models import as_found, one_at_a_time
 
 PROVED, WATCHED = 1, 0  # seeds: a model whose output depends on them is random
@@ -169,8 +169,9 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
     except (TypeError, RuntimeError) as error:  # a handle on something outside Python
         if hasattr(value, "update") or hasattr(value, "get_seq_length"):
             raise CopyError(
-                f"The {type(value).__name__} given as an input cannot be copied, and a run would change it: {error}.",
-                do="give a cache that copy.deepcopy takes.",
+                f"The input of type {type(value).__name__} cannot be copied, and a run would change it.",
+                got=first_line(error),
+                do="give a cache that copy.deepcopy can copy, or none.",
             ) from error
         return value
 
@@ -194,9 +195,7 @@ def _agree(stood_in: list[Tensor], expected: list[Tensor], own: tuple[str, ...],
         raise StandInError(
             f"Eager attention stands in for '{own[0]}', which cannot be read, but its output differs by "
             f"{difference:.1e} (allowed {allowed:.0e}).",
-            cause=f"'{own[0]}' masks or scales otherwise than eager attention on inputs like this one.",
-            do=(
-                "write it with torch.softmax or scaled_dot_product_attention, so that it can be read; or "
-                "model.set_attn_implementation('eager')"
-            ),
+            cause=f"'{own[0]}' masks or scales differently from eager attention on inputs like this one.",
+            do="write it with torch.softmax or scaled_dot_product_attention, so that it can be read; or call "
+            "model.set_attn_implementation('eager').",
         )

@@ -1,1 +1,4 @@
-"""Words to functions."""
+"""The command line: one file per command.
+
+Room: arguments in, text and an exit code out.
+"""

@@ -1,4 +1,4 @@
-"""`normlens aer`: any file of word links, measured against gold."""
+"""`normlens aer`: the error rate of a file of word links against gold links."""
 
 from __future__ import annotations
 
@@ -10,21 +10,32 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from normlens.alignment.gold import Gold, GoldFile, open_gold
-from normlens.alignment.links import LinksError
-from normlens.alignment.misread import misread
-from normlens.alignment.pharaoh import differing, read_pharaoh
-from normlens.alignment.resample import Comparison, Interval, Intervals, bootstrap, compare
-from normlens.alignment.score import Counts, Tally, tally
-from normlens.corpora.files import lines, opened
+from normlens.alignment import (
+    Comparison,
+    Counts,
+    Gold,
+    GoldFile,
+    Interval,
+    Intervals,
+    Tally,
+    bootstrap,
+    compare,
+    numbering_doubts,
+    open_gold,
+    read_pharaoh,
+    tally,
+    uneven_lines,
+)
+from normlens.cli.arguments import encoding
+from normlens.corpora import file_lines
 from normlens.signature import Signature
 from normlens.version import __version__
 
 EXAMPLES = """examples:
   normlens aer links.txt --gold gold.talp                      # i-j sure, ipj possible, counted from 1
   normlens aer links.txt --gold sure.txt --possible possible.txt
-  normlens aer links.txt --gold gold.talp --source text.de --target text.en      # check every link first
-  normlens aer links.txt --gold gold.talp --against fast_align.txt               # which is better, and by chance?
+  normlens aer links.txt --gold gold.talp --source text.de --target text.en      # also check every link
+  normlens aer links.txt --gold gold.talp --against fast_align.txt               # compare two files, with a test
 """
 SAMPLES, SWAPS = 1000, 10_000
 
@@ -33,26 +44,32 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "aer",
-        description="Score word links (Pharaoh: source-target from 0, one line per sentence pair) against gold.",
+        description="Alignment error rate, precision and recall of word links against gold links. Links are Pharaoh "
+        "pairs source-target, counted from 0, one line per sentence pair.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("alignment", type=Path, metavar="ALIGNMENT", help="file of links, such as '0-0 1-2:0.93'")
-    parser.add_argument("--against", type=Path, metavar="F", help="a second file of links, to compare with")
-    parser.add_argument("--links-first", type=int, choices=(0, 1), default=0, help="its first word (default: 0)")
-    parser.add_argument("--links-reverse", action="store_true", help="its links are written target-source")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the resampling (default: 0)")
-    parser.add_argument("--json", action="store_true", help="print counts and fractions as JSON, nothing else")
+    parser.add_argument("alignment", type=Path, metavar="ALIGNMENT", help="file of links, such as 0-0 1-2:0.93")
+    parser.add_argument("--against", type=Path, metavar="F", help="a second file of links to compare with")
+    parser.add_argument(
+        "--links-first", type=int, choices=(0, 1), default=0, help="number of the first word in ALIGNMENT (default: 0)"
+    )
+    parser.add_argument("--links-reverse", action="store_true", help="ALIGNMENT is written target-source")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the resampling (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print counts and fractions as JSON only")
     gold = parser.add_argument_group("gold")
     gold.add_argument("--gold", type=Path, required=True, metavar="F", help="file of gold links")
     gold.add_argument("--possible", type=Path, metavar="F", help="possible links, when the gold is Pharaoh")
-    gold.add_argument("--format", choices=("auto", "talp", "pharaoh"), default="auto", help="of the gold")
-    gold.add_argument("--first", type=int, choices=(0, 1), help="its first word (default: talp 1, pharaoh 0)")
-    gold.add_argument("--reverse", action="store_true", help="its links are written target-source")
-    text = parser.add_argument_group("text, to check that every link stays within its sentence")
-    text.add_argument("--source", type=Path, metavar="F", help="source sentences, words between spaces")
-    text.add_argument("--target", type=Path, metavar="F", help="target sentences, words between spaces")
-    text.add_argument("--encoding", type=_encoding, default="utf-8", metavar="E", help="of both (default: utf-8)")
+    gold.add_argument(
+        "--format", choices=("auto", "talp", "pharaoh"), default="auto", help="format of the gold (default: auto)"
+    )
+    gold.add_argument("--first", type=int, choices=(0, 1), help="number of the first word (default: talp 1, Pharaoh 0)")
+    gold.add_argument("--reverse", action="store_true", help="the gold is written target-source")
+    text = parser.add_argument_group("text, to check that every link is inside its sentence")
+    text.add_argument("--source", type=Path, metavar="F", help="source sentences, words separated by spaces")
+    text.add_argument("--target", type=Path, metavar="F", help="target sentences, words separated by spaces")
+    text.add_argument(
+        "--encoding", type=encoding, default="utf-8", metavar="E", help="encoding of both (default: utf-8)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -100,15 +117,15 @@ class Result:
 
 
 def _scored(path: Path, golds: list[Gold], options: argparse.Namespace, sources: Any, targets: Any) -> Result:
-    found = read_pharaoh(
+    alignments = read_pharaoh(
         path, first=options.links_first, reverse=options.links_reverse, sources=sources, targets=targets
     )
-    if len(found) != len(golds):
-        blank = sum(not one.links for one in found)
-        raise LinksError(differing(path.name, len(found), f"lines of {options.gold.name}", len(golds), blank))
-    rows = tally(found, golds)
+    if len(alignments) != len(golds):
+        blank = sum(not alignment.links for alignment in alignments)
+        raise uneven_lines(path.name, len(alignments), f"lines of {options.gold.name}", len(golds), blank)
+    rows = tally(alignments, golds)
     counts = rows.total
-    for doubt in misread(found, golds):
+    for doubt in numbering_doubts(alignments, golds):
         print(f"normlens: {path.name}: {doubt}", file=sys.stderr)
     return Result(path.name, rows, counts, bootstrap(rows, samples=SAMPLES, seed=options.seed))
 
@@ -127,10 +144,10 @@ def _shown(results: list[Result], test: Comparison | None, signature: Signature)
             f"links found, {counts.links - counts.possible_hits:,} links wrong"
         )
     if test is not None:
-        out.append(f"AER of {results[0].name} less that of {results[1].name}")
+        out.append(f"AER of {results[0].name} minus AER of {results[1].name}")
         out.append(
             f"  {100 * test.difference:+.1f} points, 95 % of resamples: {_range(test.interval)}, p = {test.p:.4f} "
-            f"({'a' if test.p < 0.05 else 'no'} difference beyond chance at 5 %)"
+            f"({'significant' if test.p < 0.05 else 'not significant'} at 5 %)"
         )
     return "\n".join([*out, str(signature)])
 
@@ -149,7 +166,7 @@ def _plain(results: list[Result], test: Comparison | None, signature: Signature)
         {
             "alignment": result.name,
             **{name: _number(value) for name, value, _ in result.scores()},
-            "intervals": {name: [_number(one.low), _number(one.high)] for name, _, one in result.scores()},
+            "intervals": {name: [_number(at.low), _number(at.high)] for name, _, at in result.scores()},
             "counts": asdict(result.counts),
         }
         for result in results
@@ -183,13 +200,4 @@ def _signature(options: argparse.Namespace, gold: GoldFile, *, compared: bool) -
 
 
 def _lengths(path: Path, encoding: str) -> list[int]:
-    with opened(path) as stream:
-        return [len(line.split()) for line in lines(stream, path.name, encoding)]
-
-
-def _encoding(name: str) -> str:
-    try:
-        "".encode(name)
-    except LookupError:
-        raise argparse.ArgumentTypeError(f"there is no text encoding '{name}'") from None
-    return name
+    return [len(line.split()) for line in file_lines(path, encoding, name=path.name)]

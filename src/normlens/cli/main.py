@@ -1,7 +1,7 @@
-"""The command line: one subcommand per question.
+"""The command `normlens` and its subcommands.
 
-Room: arguments in, exit code out. A user never sees a traceback for bad input, nor for an interruption. The module of a
-command, and torch behind it, is imported when that command is asked for.
+A user never sees a traceback for bad input, nor for an interruption. The module of a command, and torch behind it, is
+imported when that command is run.
 """
 
 from __future__ import annotations
@@ -9,37 +9,44 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from textwrap import fill
 from typing import Any
 
 from normlens.errors import NormlensError
 from normlens.version import __version__
 
 COMMANDS = {  # each is a module of its name here, whose register(commands) adds its parser
-    "show": "weights against norms for one text, in the terminal, as a page, as a table",
-    "report": "what attention takes from a whole corpus: figures, tables and words in one page",
-    "study": "one question asked of a corpus: dispersion, categories, correlation or frequency",
-    "align": "word alignments out of a translation model, or two; with gold also how good they are",
+    "show": "attention weights and contributions of one text, in the terminal or as a page",
+    "report": "every study of a corpus, with figures and tables on one page",
+    "study": "one study of a corpus, or one of your own, in the terminal",
+    "segment": "cut a text where attention says so, and score the cuts where they are known",
+    "sinks": "which tokens are attention sinks, and whether they contribute",
+    "align": "word alignments from a translation model, and their error against gold links",
     "aer": "alignment error rate of a file of word links, with intervals and a paired test",
-    "nmt": "train a translation model from parallel text, and translate with it",
-    "reproduce": "run a paper's experiments again and print its numbers beside ours",
-    "serve": "the explorer in a browser: type a text, pick a model, look around",
-    "doctor": "prove a model, block by block",
+    "nmt": "train a translation model on parallel text, and translate with it",
+    "reproduce": "run a paper's experiments again and print its numbers beside the measured ones",
+    "serve": "the explorer, in a browser",
+    "doctor": "check whether every attention block of a model is exact",
 }
 EPILOG = """examples:
-  normlens show                                    # the embedded model on the embedded text
+  normlens show                                    # the bundled MiniLM on a bundled sentence
   normlens show "The cat sat on the mat." --html cat.html
   normlens show --model bert-base-uncased "First text." --pair "Second text."
   normlens report --corpus texts.txt --out first   # every study of a corpus, as one page
   normlens study categories --corpus texts.txt     # one of them, in the terminal
-  normlens align --source a.de --target a.en       # word alignments out of a translation model
-  normlens aer links.txt --gold gold.talp          # how good a file of word links is
+  normlens sinks --corpus texts.txt                # attention sinks, head by head
+  normlens align --source a.de --target a.en       # word alignments from the bundled translation models
+  normlens aer links.txt --gold gold.talp          # error rate of a file of word links
   normlens nmt train --source a.de --target a.en --out de-en
   normlens serve --open                            # the explorer, in your browser
   normlens doctor bert-base-uncased                # is every block of this model exact?
   normlens doctor llama --tiny                     # the same for an architecture, without its weights
+
+`normlens COMMAND --help` explains a command.
 """
 
 
@@ -50,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parse(arguments)
         return options.run(options)
     except NormlensError as error:
-        print(f"normlens: {error}", file=sys.stderr)
+        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+        print(laid_out(error, width), file=sys.stderr)
         return 1
     except KeyboardInterrupt as stopped:
         print("\n".join(["normlens: interrupted", *getattr(stopped, "__notes__", ())]), file=sys.stderr)
@@ -60,20 +68,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
+def laid_out(error: NormlensError, width: int | None = None) -> str:
+    """The parts of an error, each on a line of its own, wrapped when a width is given."""
+    text = f"normlens: {error}"
+    if width is None:
+        return text
+    return "\n".join(
+        fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        for line in text.splitlines()
+    )
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser, and subparsers of its kind, that take no flag for a longer one."""
+    """A parser, and subparsers of its kind, that accept no abbreviated flags and print examples as they are."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings, allow_abbrev=False)
+        super().__init__(
+            **{"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False} | settings,
+        )
+        self.description = self.description and fill(self.description, _width(), break_on_hyphens=False)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of a command, checked; `options.run(options)` runs it."""
     parser = Parser(
         prog="normlens",
-        description="What attention in a Transformer really moves: α against ‖α·f(x)‖, exact, for any model.",
+        description="Norm-based analysis of attention: for each token, the attention weight α beside the norm "
+        "‖αf(x)‖ of its contribution, exact, for any transformers model.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"normlens {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -85,12 +107,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             commands.add_parser(name, help=what)
     options, rest = parser.parse_known_args(arguments)
     if rest:
-        file = next((one for one in rest if not one.startswith("-")), None)
-        hint = f"\n  A corpus is given with --corpus, as in: --corpus {shlex.quote(file)}" if file else ""
+        file = next((word for word in rest if not word.startswith("-")), None)
+        hint = f"\n  Give a corpus with --corpus, as in: --corpus {shlex.quote(file)}" if file else ""
         parser.error(f"unrecognized arguments: {shlex.join(rest)}" + (hint if hasattr(options, "corpus") else ""))
     if hasattr(options, "check"):
         options.check(options)
     return options
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns - 2
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
-"""`normlens nmt`: train a translation model from parallel text, and try it."""
+"""`normlens nmt`: train a translation model on parallel text, and translate with it."""
 
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from normlens.cli.lines import LinesError, lines_from, write_lines
-from normlens.cli.training import Bar
+from normlens.cli.arguments import languages, positive
+from normlens.cli.progress import LinesError, TrainingProgress, write_lines
+from normlens.corpora import file_lines, lines
 from normlens.nmt import PRESETS, RecipeError, TextError, Watch, load_translator, parallel, tailored, train, translate
 
 EXAMPLES = """examples:
@@ -20,30 +22,30 @@ EXAMPLES = """examples:
 """
 TRAIN = """examples:
   normlens nmt train --source a.de --target a.en --out de-en             # the small preset, for two CPU cores
-  normlens nmt train --source a.de --target a.en --out de-en --resume    # go on from the last validation
+  normlens nmt train --source a.de --target a.en --out de-en --resume    # continue from the last validation
   normlens nmt train --source a.de.gz --target a.en.gz --valid-source b.de --valid-target b.en --out de-en
   normlens nmt train --source a.de --target a.en --out try --updates 200 --every 50    # a short try first
   normlens nmt train --source b.de --target b.en --out better --start de-en --rate 2e-3    # train it further
   normlens nmt train --source a.de --target a.en --out big --preset paper --device cuda
 """
 TRANSLATE = """examples:
-  normlens nmt translate --model de-en                             # type a line, read its translation
+  normlens nmt translate --model de-en                             # type a line, get its translation
   normlens nmt translate --model de-en news.de --out news.en
   xzcat news.de.xz | normlens nmt translate --model de-en --beams 1 - > news.en
 """
 SIZES = ("vocabulary", "layers", "width", "heads")
 NUMBERS = {
-    "updates": (int, "steps of the training"),
+    "updates": (int, "updates of the training"),
     "vocabulary": (int, "subwords per language"),
     "layers": (int, "layers of the encoder, and again of the decoder"),
     "width": (int, "width of the model, a multiple of the heads"),
     "heads": (int, "attention heads of a layer"),
     "tokens": (int, "subwords of one update, of the longer side"),
-    "longest": (int, "pairs of more words on a side are left out"),
+    "longest": (int, "leave out pairs of more words on a side"),
     "rate": (float, "peak of the learning rate"),
     "warmup": (int, "updates until the peak; at most a tenth of all, unless given"),
     "cooldown": (float, "share of the updates, at the end, over which the rate falls to 0"),
-    "every": (int, "updates between two validations, which save"),
+    "every": (int, "updates between two validations; each saves the training"),
 }
 
 
@@ -51,9 +53,8 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "nmt",
-        description="Train a translation Transformer from raw parallel text, and try it.",
+        description="Train a translation model on raw parallel text, and translate with it.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     jobs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _register_train(jobs)
@@ -61,23 +62,23 @@ def register(commands: Any) -> None:
 
 
 def run_train(options: argparse.Namespace) -> int:
-    """Train, with a bar, and a line for every validation."""
+    """Train, with a bar and a line for every validation."""
     recipe = tailored(PRESETS[options.preset], **{name: getattr(options, name) for name in NUMBERS})
     valid = (options.valid_source, options.valid_target)
     if None in valid and valid != (None, None):
         raise TextError(
-            "Validation needs both sides.",
-            do="give --valid-source and --valid-target, or neither.",
+            "Validation needs both sides, --valid-source and --valid-target.",
+            do="give both, or neither to hold back the last pairs.",
         )
     sized = [f"--{name}" for name in SIZES if getattr(options, name) is not None]
     if options.start is not None and sized:
         raise RecipeError(
-            f"A model to start from has its own sizes, so {' and '.join(sized)} cannot be given.",
-            do="leave the sizes out, or train from fresh weights.",
+            f"With --start the sizes are those of the model, so {' and '.join(sized)} cannot be given.",
+            do=f"leave out {' and '.join(sized)}, or --start to train from fresh weights.",
         )
     if options.threads is not None:
         torch.set_num_threads(options.threads)
-    with Bar() as bar:
+    with TrainingProgress() as progress:
         train(
             parallel(options.source, options.target, encoding=options.encoding),
             options.out,
@@ -89,7 +90,7 @@ def run_train(options: argparse.Namespace) -> int:
             device=options.device,
             start=options.start,
             resume=options.resume,
-            watch=Watch(bar.told, bar.updated, bar.validated),
+            watch=Watch(progress.noted, progress.updated, progress.validated),
         )
     print(f"Model: {options.out}", file=sys.stderr)
     return 0
@@ -97,36 +98,51 @@ def run_train(options: argparse.Namespace) -> int:
 
 def run_translate(options: argparse.Namespace) -> int:
     """Translate line by line, as the lines come."""
-    given = lines_from(options.file, encoding=options.encoding)
+    typed = options.file == "-" and sys.stdin.isatty()
+    name = "stdin" if options.file == "-" else options.file
+    text = (
+        lines(Unbuffered(sys.stdin.buffer), name, options.encoding)
+        if options.file == "-"
+        else file_lines(Path(options.file), options.encoding)
+    )
     if options.out is not None and options.out.exists() and options.out.resolve() == Path(options.file).resolve():
         raise LinesError(
-            f"'{options.out}' is the text itself.",
-            do="write to another file.",
+            f"--out '{options.out}' is the text itself.",
+            do="give another file with --out.",
         )
     model, tokens = load_translator(options.model, device=options.device)
 
     def cut(line: int, longest: int) -> None:
-        print(f"normlens: {given.name}:{line}: longer than the model; cut to {longest} subwords", file=sys.stderr)
+        print(f"normlens: {name}:{line}: cut to {longest} subwords, the most that the model takes", file=sys.stderr)
 
-    batch = 1 if given.typed else options.batch
-    done = translate(model, tokens, given.lines, beams=options.beams, batch=batch, cut=cut)
+    batch = 1 if typed else options.batch
+    translations = translate(model, tokens, text, beams=options.beams, batch=batch, cut=cut)
     if options.out is None:
-        for text in done:
-            print(text, flush=True)
+        for line in translations:
+            print(line, flush=True)
     else:
-        write_lines(done, options.out)
+        write_lines(translations, options.out)
         print(f"Translation: {options.out}", file=sys.stderr)
     return 0
+
+
+class Unbuffered(io.BufferedIOBase):
+    """A stream that returns what it has instead of waiting for as much as was asked for."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return self.stream.read1(-1 if size is None else size)
 
 
 def _register_train(jobs: Any) -> None:
     parser = jobs.add_parser(
         "train",
-        help="a translation model from two files of sentences",
-        description="Train a Marian Transformer from fresh weights. Line n of one file is the translation of line n of "
-        "the other; files may be packed as .gz, .xz or .bz2. DIR is a model that transformers loads: the best so far.",
+        help="train a translation model on two files of sentences",
+        description="Train a Marian Transformer. Line n of one file is the translation of line n of the other; files "
+        "may be packed as .gz, .xz or .bz2. DIR always holds the best model so far, which transformers loads.",
         epilog=TRAIN,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     group = parser.add_argument_group("text")
     group.add_argument(
@@ -141,25 +157,33 @@ def _register_train(jobs: Any) -> None:
     )
     group.add_argument("--valid-target", type=Path, metavar="F", help="their translations")
     group.add_argument(
-        "--valid-limit", type=_positive, default=500, metavar="N", help="pairs translated for BLEU (default: 500)"
+        "--valid-limit", type=positive, default=500, metavar="N", help="pairs translated for BLEU (default: 500)"
     )
     group.add_argument(
-        "--languages", type=_languages, default="source-target", metavar="L", help="their names, such as de-en"
+        "--languages",
+        type=languages,
+        default="source-target",
+        metavar="L",
+        help="names of the languages, such as de-en",
     )
-    group.add_argument("--encoding", default="utf-8", metavar="E", help="of the files (default: utf-8)")
+    group.add_argument("--encoding", default="utf-8", metavar="E", help="encoding of the files (default: utf-8)")
     group = parser.add_argument_group("recipe")
-    group.add_argument("--preset", choices=PRESETS, default="small", help="what the numbers below are, unless given")
+    group.add_argument(
+        "--preset", choices=PRESETS, default="small", help="defaults of the numbers below (default: small)"
+    )
     for name, (kind, says) in NUMBERS.items():
         defaults = ", ".join(f"{preset} {getattr(recipe, name)}" for preset, recipe in PRESETS.items())
         group.add_argument(f"--{name}", type=kind, metavar="N" if kind is int else "X", help=f"{says} ({defaults})")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="for weights and order (default: 0)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of weights and order (default: 0)")
     group = parser.add_argument_group("run")
-    group.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the model; it is made")
     group.add_argument(
-        "--start", type=Path, metavar="DIR", help="begin from the subwords and weights of a model trained before"
+        "--out", type=Path, required=True, metavar="DIR", help="folder of the model; it is created if it does not exist"
     )
-    group.add_argument("--resume", action="store_true", help="go on with a training that was interrupted")
-    group.add_argument("--threads", type=_positive, metavar="N", help="CPU threads (default: as torch decides)")
+    group.add_argument(
+        "--start", type=Path, metavar="DIR", help="start from the subwords and weights of an earlier training"
+    )
+    group.add_argument("--resume", action="store_true", help="continue an interrupted training")
+    group.add_argument("--threads", type=positive, metavar="N", help="CPU threads (default: torch's choice)")
     group.add_argument("--device", default="cpu", metavar="D", help="a torch device, such as cuda (default: cpu)")
     parser.set_defaults(run=run_train)
 
@@ -170,26 +194,14 @@ def _register_translate(jobs: Any) -> None:
         help="translate lines with a trained model, or with any sequence-to-sequence model",
         description="Translate a file, or standard input, line by line, as the lines come. An empty line stays empty.",
         epilog=TRANSLATE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="one sentence a line; - or nothing: stdin")
-    parser.add_argument("--model", required=True, metavar="DIR", help="folder that was trained, or a hub id")
-    parser.add_argument("--beams", type=_positive, default=4, metavar="N", help="width of the search (default: 4)")
-    parser.add_argument("--batch", type=_positive, default=64, metavar="N", help="lines at once (default: 64)")
-    parser.add_argument("--out", type=Path, metavar="F", help="write there instead of to standard output")
-    parser.add_argument("--encoding", default="utf-8", metavar="E", help="of the file (default: utf-8)")
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="one sentence a line (default: standard input)"
+    )
+    parser.add_argument("--model", required=True, metavar="DIR", help="folder of a trained model, or a hub id")
+    parser.add_argument("--beams", type=positive, default=4, metavar="N", help="beams of the search (default: 4)")
+    parser.add_argument("--batch", type=positive, default=64, metavar="N", help="lines of a batch (default: 64)")
+    parser.add_argument("--out", type=Path, metavar="F", help="file of the translations (default: standard output)")
+    parser.add_argument("--encoding", default="utf-8", metavar="E", help="encoding of the file (default: utf-8)")
     parser.add_argument("--device", default="cpu", metavar="D", help="a torch device, such as cuda (default: cpu)")
     parser.set_defaults(run=run_translate)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
-    return int(text)
-
-
-def _languages(text: str) -> tuple[str, str]:
-    source, dash, target = text.partition("-")
-    if not (source and dash and target):
-        raise argparse.ArgumentTypeError(f"{text!r} does not name two languages, such as de-en")
-    return source, target

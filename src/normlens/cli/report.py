@@ -1,4 +1,4 @@
-"""`normlens report`: every study of a corpus, as one page to open."""
+"""`normlens report`: every study of a corpus, as one page."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from normlens import reports
-from normlens.cli.corpus import add_corpus, study_from
-from normlens.cli.options import add_model, load_from
+from normlens.cli.options import add_corpus, add_model, load_from, study_from
+from normlens.cli.studies import list_of_studies, studies_from
+from normlens.studies import DEFAULT, Report
+from normlens.views import check
 
 EXAMPLES = """examples:
-  normlens report --out first                                  # the embedded model on the embedded text
+  normlens report --out first                                  # the bundled MiniLM on the bundled text
   normlens report --model bert-base-uncased --corpus wiki.txt --split paragraph --pairs --out wiki
   normlens report --model gpt2 --corpus posts.csv --column body --limit 500 --out posts
   normlens report --corpus wiki.txt --category 'numbers=/[0-9]+/' --category 'the=the,The' --out mine
-  normlens report --corpus wiki.txt --out wiki --resume        # go on after an interruption
+  normlens report --studies categories,my_study.py:MyStudy --out own   # one study of ours, one of your own
+  normlens report --corpus wiki.txt --out wiki --resume        # continue after an interruption
 """
 
 
@@ -25,27 +27,33 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "report",
-        description="Stream a corpus through a model and write report.html, figures/ and tables/: how much ‖f(x)‖ "
-        "varies, what each category of tokens draws and gives, whether α and ‖f(x)‖ cancel, and what frequency does.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Run a corpus through a model and write report.html, figures/ and tables/.",
+        epilog=list_of_studies() + EXAMPLES,
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the report and its files; must be given")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the report (required)")
+    parser.add_argument(
+        "--studies",
+        metavar="S,S",
+        help="names of studies, or your own as file.py:Class or package.module:Class (default: "
+        + ", ".join(DEFAULT)
+        + ")",
+    )
     add_corpus(parser)
     add_model(parser)
     parser.set_defaults(run=run, check=partial(_check, parser))
 
 
 def run(options: argparse.Namespace) -> int:
-    """Study, write, say what was found."""
-    reports.check()
-    findings = study_from(options, load_from(options), folder=options.out)
-    page = reports.write(findings, options.out)
-    print(reports.show(findings))
+    """Study, write, print."""
+    check()
+    studies = studies_from(options.studies)
+    report = Report(study_from(options, load_from(options), studies=studies, folder=options.out))
+    page = report.save(options.out)
+    print(report.show())
     print(f"Report: {page}", file=sys.stderr)
     return 0
 
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    if options.out is None:  # not left to argparse, which would complain of it before a file without --corpus
+    if options.out is None:  # argparse would report this before a file without --corpus
         parser.error("the following arguments are required: --out")

@@ -9,13 +9,16 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from normlens.explorer import Limits, Settings, allowed, serve
+from normlens.cli.arguments import gigabytes, port, positive
+from normlens.explorer import Limits, ServerError, Settings, allowed, serve
 
+PAGE = "report.html"
 EXAMPLES = """examples:
-  normlens serve --open                                    # the embedded models, in your browser
-  normlens serve --model bert-base-uncased --model ./mine  # these two and no other
-  normlens serve --report first                            # with the report in the folder first
-  normlens serve --host 0.0.0.0 --token auto               # for others too; the link printed holds the token
+  normlens serve --open                                    # the bundled models, in your browser
+  normlens serve --model bert-base-uncased --model ./mine  # these two models only
+  normlens serve --corpus texts.txt --out first            # also the studies of a corpus, a tab each
+  normlens serve --corpus first                            # the same report again, without running it
+  normlens serve --host 0.0.0.0 --token auto               # for other computers too; the printed link holds the token
 """
 
 
@@ -24,35 +27,55 @@ def register(commands: Any) -> None:
     limits = Limits()
     parser = commands.add_parser(
         "serve",
-        description="Open an explorer in the browser: type a text, pick a model, and see weights against norms. Each "
-        "model runs in a process of its own, which starts when the model is first asked for.",
+        description="The explorer, in a browser: type a text, choose a model, and see attention weights beside "
+        "contributions. Each model runs in a process of its own, which starts at the first request for it.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--model", action="append", default=[], metavar="M",
-        help="hub id or folder that may be run; again for more; without it, the embedded MiniLM and translators",
+        help="hub id or folder that may be run; may be repeated (default: the bundled MiniLM and translation models)",
     )  # fmt: skip
-    parser.add_argument("--preload", action="store_true", help="load every model now, not when it is first asked for")
-    parser.add_argument("--report", type=Path, metavar="DIR", help="show the report in this folder beside the views")
+    parser.add_argument(
+        "--preload", action="store_true", help="load every model at the start, not at the first request for it"
+    )
+    parser.add_argument(
+        "--corpus", metavar="F",
+        help="also show the studies of a corpus, a tab each: the folder of a report that `normlens report` wrote, or a "
+        "corpus, on which the first model is run now (with --out)",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the report of --corpus")
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     address = parser.add_argument_group("address")
-    address.add_argument("--host", default="127.0.0.1", metavar="H", help="default 127.0.0.1: this computer alone")
-    address.add_argument("--port", type=_port, default=8377, metavar="P", help="default 8377; 0 is any free one")
-    address.add_argument("--token", metavar="T", help="needed for another host: 'auto', or 16 characters and more")
     address.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="a further name browsers may call it by"
+        "--host", default="127.0.0.1", metavar="H", help="address to listen on (default: 127.0.0.1, this computer only)"
+    )
+    address.add_argument("--port", type=port, default=8377, metavar="P", help="port (default: 8377; 0: any free one)")
+    address.add_argument("--token", metavar="T", help="secret for other computers: 'auto', or at least 16 characters")
+    address.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="another host name that browsers may use; may be repeated",
     )
     group = parser.add_argument_group("limits")
     group.add_argument(
-        "--max-tokens", type=_positive, default=limits.tokens, metavar="N", help=f"of a text (default {limits.tokens})"
+        "--max-tokens",
+        type=positive,
+        default=limits.tokens,
+        metavar="N",
+        help=f"tokens of a text (default: {limits.tokens})",
     )
     group.add_argument(
-        "--queue", type=_positive, default=limits.queue, metavar="N", help=f"runs that wait (default {limits.queue})"
+        "--queue",
+        type=positive,
+        default=limits.queue,
+        metavar="N",
+        help=f"runs that may wait (default: {limits.queue})",
     )
     group.add_argument(
-        "--memory", type=_gigabytes, default=limits.memory / 1e9, metavar="GB",
-        help=f"of each worker, its model included (default {limits.memory / 1e9:.0f})",
+        "--memory", type=gigabytes, default=limits.memory / 1e9, metavar="GB",
+        help=f"memory of each worker, its model included (default: {limits.memory / 1e9:.0f})",
     )  # fmt: skip
     parser.set_defaults(run=run)
 
@@ -66,14 +89,14 @@ def run(options: argparse.Namespace) -> int:
         port=options.port,
         token=secrets.token_urlsafe(24) if options.token == "auto" else options.token,
         names=tuple(options.allow_host),
-        report=options.report,
+        report=None if options.corpus is None else _report(options),
         preload=options.preload,
         limits=limits,
     )
 
     def ready(link: str) -> None:
         print(f"Explorer: {link}", flush=True)
-        print(f"normlens: {', '.join(one.name for one in settings.models)}; Ctrl-C ends it", file=sys.stderr)
+        print(f"normlens: {', '.join(model.name for model in settings.models)}; Ctrl-C ends it", file=sys.stderr)
         if options.open:
             webbrowser.open(link)
 
@@ -82,23 +105,21 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _positive(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) < 10**9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
+def _report(options: argparse.Namespace) -> Path:
+    """The folder of the report: the one that was named, or one that is written now."""
+    if (Path(options.corpus) / PAGE).is_file():
+        return Path(options.corpus)
+    if options.out is None:
+        raise ServerError(
+            f"'{options.corpus}' is no folder of a report, so the studies are run on it, and they need a folder.",
+            do="give one with --out DIR; or name the folder that `normlens report` wrote.",
+        )
+    from normlens.cli.progress import Progress
+    from normlens.corpora import corpus
+    from normlens.lens import load
+    from normlens.studies import report
 
-
-def _gigabytes(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.5 <= number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of gigabytes from 0.5, which torch alone takes")
-    return number
-
-
-def _port(text: str) -> int:
-    if not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to 65535")
-    return int(text)
+    with Progress(resumed=False) as progress:
+        lens = load(options.model[0] if options.model else None)
+        report(lens, corpus(options.corpus), out=options.out, progress=progress)
+    return options.out

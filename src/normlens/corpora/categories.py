@@ -1,6 +1,6 @@
-"""Which kind of token is this? [CLS], [SEP], comma & period, the first position, and whatever a user names.
+"""Categories of tokens: [CLS], [SEP], comma & period, the first position, and those a user names.
 
-Room: tokens to categories. Every token belongs to exactly one: the first of the list that claims it, else "other".
+Every token belongs to exactly one: the first of the list that claims it, else "other".
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 from jaxtyping import Int8
 
 from normlens.errors import NormlensError
-from normlens.models import Side
-from normlens.models.words import spell
+from normlens.models import Side, spell
 
 OTHER = "other"
 MOST = np.iinfo(np.int8).max  # category numbers are bytes
@@ -39,21 +38,21 @@ class Category:
     def __post_init__(self) -> None:
         if not self.name.strip() or self.name == OTHER:
             raise CategoryError(
-                f"A category cannot be called {self.name!r}.",
-                cause=f"{OTHER!r} is what all tokens of no category fall into; it is always there.",
+                f"A category cannot have the name {self.name!r}.",
+                cause=f"every category needs a name, and {OTHER!r} is the one for tokens of no other category.",
                 do="give it another name.",
             )
         if not (self.tokens or self.pattern or self.place):
             raise CategoryError(
-                f"Category {self.name!r} claims no token.",
-                do="give it tokens, a pattern or a place: see Category.",
+                f"Category {self.name!r} has no tokens, no pattern and no place.",
+                do="give it one of them: tokens={',', '.'}, pattern='[0-9]+' or place='first'.",
             )
         try:
             re.compile(self.pattern or "")
         except re.error as error:
             raise CategoryError(
-                f"Category {self.name!r} has a pattern that is no regular expression: {self.pattern}",
-                got=f"{error}",
+                f"The pattern of category {self.name!r} is not a regular expression.",
+                got=f"{self.pattern} ({error})",
                 do="put a backslash before a sign that is meant literally: . * + ? ( ) [ ] { } | ^ $",
             ) from error
 
@@ -64,7 +63,7 @@ class Category:
         return f"{self.name}=" + " or ".join(part for part in parts if part)
 
     def claims(self, token: str, position: int, special: bool) -> bool:
-        """Whether this token, at this position, belongs here."""
+        """Whether this token, at this position, belongs to the category."""
         text = bare(token)
         return (
             token in self.tokens
@@ -87,13 +86,14 @@ class Categories:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise CategoryError(
-                f"Two categories have one name: {', '.join(twice)}.",
-                do="join their tokens, or rename one.",
+                f"Two categories have the same name: {', '.join(twice)}.",
+                do="join them into one, or rename one.",
             )
         if len(names) > MOST:
             raise CategoryError(
-                f"{len(names)} categories are more than {MOST}.",
-                do="join some.",
+                f"There can be at most {MOST} categories.",
+                got=f"{len(names)}.",
+                do="join some of them.",
             )
 
     @property

@@ -1,7 +1,4 @@
-"""Which categories to sort tokens into: the paper's four where the tokenizer has them, or those a user names.
-
-Room: from a model, or from words, to categories.
-"""
+"""The categories of a run: the paper's four where the tokenizer has them, or those a user names."""
 
 from __future__ import annotations
 
@@ -10,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from normlens.corpora.categories import Categories, Category, CategoryError, Place
-from normlens.models import Subject
+from normlens.models import Subject, text_tokenizer
 
 FIRST = Category("first position", place="first")
 COMMA_AND_PERIOD = Category("comma & period", frozenset({",", "."}))
 SYNTAX = (
-    "  Do: write NAME=token,token  or  NAME=/regular expression/  or  NAME=@first, @special, @punctuation;\n"
-    r"  a comma as a token is written \, as in  stops=.,!,\,"
+    "write NAME=token,token or NAME=/regular expression/ or NAME=@first, @special, @punctuation; "
+    r"a comma as a token is written \, as in stops=.,!,\,"
 )
 
 
 def default_categories(subject: Subject) -> Categories:
     """The paper's [CLS], [SEP], comma & period, other, under the names that this model's tokenizer gives them.
 
-    A decoder without such tokens parks its attention on its first position, which then comes first.
+    In a decoder without such tokens the first position receives much of the attention, so it is the first category.
     """
-    tokenizer: Any = getattr(subject.tokenizer, "tokenizer", subject.tokenizer)
+    tokenizer: Any = text_tokenizer(subject.tokenizer)
     if tokenizer is None or not hasattr(tokenizer, "convert_ids_to_tokens"):
         return Categories((FIRST,))
     marks = _declared(tokenizer, "cls_token", "sep_token")
@@ -58,12 +55,12 @@ def parse_category(text: str) -> Category:
     """
     name, sign, value = (part.strip() for part in text.partition("="))
     if not (name and sign and value):
-        raise CategoryError(f"This is not a category: {text!r}.\n{SYNTAX}")
+        raise CategoryError("This is not a category.", got=repr(text), do=SYNTAX)
     if value.startswith("@"):
         return Category(name, place=_place(name, value))
     if len(value) > 1 and value.startswith("/") and value.endswith("/"):
         if value == "//":
-            raise CategoryError(f"Category {name!r} has an empty pattern.\n{SYNTAX}")
+            raise CategoryError(f"Category {name!r} has an empty pattern.", got=repr(text), do=SYNTAX)
         return Category(name, pattern=value[1:-1])
     apart = re.sub(r"\\(.)|,", lambda found: found[1] or "\0", value)
     return Category(name, _tokens(name, [token.strip() for token in apart.split("\0")]))
@@ -76,25 +73,26 @@ def _category(name: str, value: Any) -> Category:
         return Category(name, place=_place(name, value))
     if isinstance(value, str) or not isinstance(value, (Sequence, frozenset, set)):
         raise CategoryError(
-            f"Category {name!r} is given by something else than tokens: {value!r:.60}.",
-            do=(
-                "give a list of tokens [',', '.'], a pattern re.compile('[0-9]+'), or '@first', '@special', "
-                "'@punctuation'."
-            ),
+            f"Category {name!r} is neither a list of tokens, a pattern nor a place.",
+            got=f"{value!r:.60}",
+            do="give a list of tokens [',', '.'], a pattern re.compile('[0-9]+'), or '@first', '@special', "
+            "'@punctuation'.",
         )
     return Category(name, _tokens(name, value))
 
 
 def _tokens(name: str, tokens: Any) -> frozenset[str]:
     if not all(isinstance(token, str) and token for token in tokens):
-        raise CategoryError(f"Category {name!r} lists an empty token, or something that is no text.\n{SYNTAX}")
+        raise CategoryError(
+            f"Category {name!r} lists an empty token, or one that is not text.", got=repr(list(tokens)), do=SYNTAX
+        )
     return frozenset(tokens)
 
 
 def _place(name: str, value: str) -> Place:
     place: Any = value.removeprefix("@")
     if place not in get_args(Place):
-        raise CategoryError(f"Category {name!r} names a place that is not known: {value!r}.\n{SYNTAX}")
+        raise CategoryError(f"Category {name!r} has an unknown place.", got=repr(value), do=SYNTAX)
     return place
 
 

@@ -1,7 +1,4 @@
-"""A file as lines of text: unpacked, decoded, its line ends made one kind.
-
-Room: bytes to lines. What a line means is known elsewhere.
-"""
+"""The lines of a text file: unpacked, decoded, with one kind of line end."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from normlens.corpora.item import CorpusError
+from normlens.errors import first_line
 
 BLOCK = 1 << 16
 UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
@@ -27,7 +25,7 @@ CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # control bytes that te
 
 
 class BinaryFile(CorpusError):
-    """Not a text at all."""
+    """A file that is not text."""
 
 
 @contextmanager
@@ -39,18 +37,23 @@ def opened(path: Path) -> Iterator[BufferedIOBase]:
     except FileNotFoundError as error:
         raise CorpusError(
             f"There is no file '{path}'.",
+            cause="a misspelt path, or another working directory.",
             do="check the path.",
         ) from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise CorpusError(
             f"'{path}' cannot be read.",
-            got=f"{getattr(error, 'strerror', None) or str(error) or type(error).__name__}",
-            cause=(
-                "a download that was cut short, a name that promises another format (.gz, .xz, .bz2), or a "
-                "file that you may not read."
-            ),
+            got=first_line(error),
+            cause="a download that was cut short, a suffix (.gz, .xz, .bz2) that is not the file's format, or a file "
+            "that you may not read.",
             do="fetch it again, or check it with the tool that made it.",
         ) from error
+
+
+def file_lines(path: Path, encoding: str = "utf-8", *, name: str | None = None) -> Iterator[str]:
+    """The lines of a file, plain or packed, without their ends; errors call it by `name`."""
+    with opened(path) as stream:
+        yield from lines(stream, str(path) if name is None else name, encoding)
 
 
 def kind(path: Path) -> str:
@@ -82,10 +85,10 @@ def _decoded(stream: BufferedIOBase, name: str, encoding: str) -> Iterator[str]:
             text = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             if is_first and CONTROL.search(error.object):
-                raise BinaryFile(_binary(name)) from error
-            raise CorpusError(_undecodable(name, encoding, error, read, ended)) from error
+                raise _binary(name) from error
+            raise _undecodable(name, encoding, error, read, ended) from error
         if is_first and "\0" in text:
-            raise BinaryFile(_binary(name))
+            raise _binary(name)
         yield text
         if not block:
             return
@@ -99,22 +102,21 @@ def _marked(block: bytes, encoding: str) -> str:
     return declared if codecs.lookup(encoding).name == "utf-8" else encoding
 
 
-def _binary(name: str) -> str:
-    return (
-        f"'{name}' seems binary: its first bytes are not text.\n"
-        "  Usual causes: an archive, a picture, or a document of a word processor.\n"
-        "  Do: save it as plain text, .jsonl or .csv; of text in UTF-16 name the encoding: --encoding utf-16,\n"
-        "  encoding='utf-16' in Python."
+def _binary(name: str) -> BinaryFile:
+    return BinaryFile(
+        f"'{name}' seems binary: its first bytes are not text.",
+        cause="an archive, a picture, a document of a word processor, or text in UTF-16.",
+        do="save it as plain text, .jsonl or .csv; for UTF-16 give --encoding utf-16 (encoding='utf-16' in Python).",
     )
 
 
-def _undecodable(name: str, encoding: str, error: UnicodeDecodeError, read: int, ended: int) -> str:
+def _undecodable(name: str, encoding: str, error: UnicodeDecodeError, read: int, ended: int) -> CorpusError:
     line = ended + error.object[: error.start].count(b"\n") + 1
     offset = read - len(error.object) + error.start
-    return (
-        f"{name}:{line}: not text in {encoding}.\n"
-        f"  Got: byte 0x{error.object[error.start]:02x} at byte offset {offset} ({error.reason}).\n"
-        "  Usual cause: the file is in another encoding.\n"
-        "  Do: name it: --encoding latin-1 for Western European, cp1252 for Windows, utf-16; in Python\n"
-        "  encoding='latin-1'."
+    return CorpusError(
+        f"{name}:{line}: not text in {encoding}.",
+        got=f"byte 0x{error.object[error.start]:02x} at byte offset {offset} ({error.reason}).",
+        cause="the file is in another encoding.",
+        do="give its encoding: --encoding latin-1 for Western European, cp1252 for Windows, utf-16 "
+        "(encoding='latin-1' in Python).",
     )

@@ -1,7 +1,4 @@
-"""From the lines of a file to items: plain text, JSON lines and JSON.
-
-Room: what a line means. Tables and pickles have files of their own.
-"""
+"""From the lines of a file to items: plain text, JSON lines and JSON."""
 
 from __future__ import annotations
 
@@ -35,12 +32,15 @@ def items(stream: BufferedIOBase, name: str, kind: str, layout: Layout, note: Ca
 
 def record(value: Any, where: str, layout: Layout) -> Item:
     """An item from a text, a list of one or two texts, or a mapping that holds them."""
+    label = None
     if isinstance(value, Mapping):
+        label = None if layout.label_column is None else str(_field(value, layout.label_column, where))
         value = _fields(value, where, layout)
-    elif layout.column is not None:
+    elif layout.column is not None or layout.label_column is not None:
         raise CorpusError(
-            f"{where}: no field '{layout.column}', for it has no fields: {value!r:.60}.",
-            do="leave out --column, in Python column=.",
+            f"{where}: there is no field '{layout.column or layout.label_column}', because this item has no fields.",
+            got=f"{value!r:.60}",
+            do="leave out --column (column= in Python); labels need fields, as in {'text': ..., 'label': ...}.",
         )
     texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else ()
     if len(texts) not in (1, 2) or not all(isinstance(text, str) for text in texts):
@@ -54,11 +54,11 @@ def record(value: Any, where: str, layout: Layout) -> Item:
             text.encode()
         except UnicodeEncodeError as error:
             raise CorpusError(
-                f"{where}: half of a surrogate pair at character {error.start}, which no tokenizer reads.",
+                f"{where}: character {error.start} is half of a surrogate pair, which no tokenizer reads.",
                 cause="a text cut in the middle of an emoji.",
                 do="leave that character out.",
             ) from error
-    return Item(texts, None, where)
+    return Item(texts, None, where, label)
 
 
 def _fields(value: Mapping[Any, Any], where: str, layout: Layout) -> Any:
@@ -66,20 +66,21 @@ def _fields(value: Mapping[Any, Any], where: str, layout: Layout) -> Any:
     pair = layout.pair_column
     if pair is None and layout.column is None and value.get("text_pair") is not None:
         pair = "text_pair"
-    for name in (column, pair):
-        if name is not None and name not in value:
-            raise CorpusError(
-                f"{where}: no field '{name}'.",
-                got=f"{', '.join(map(str, value)) or 'nothing'}.",
-                do=(
-                    "name the field that holds the text: --column (column= in Python), and that of a second one: "
-                    "--pair-column (pair_column=)."
-                ),
-            )
-    first = value[column]
+    first = _field(value, column, where)
     if pair is None:
         return first
-    return [first[0] if isinstance(first, list) and len(first) == 1 else first, value[pair]]
+    return [first[0] if isinstance(first, list) and len(first) == 1 else first, _field(value, pair, where)]
+
+
+def _field(value: Mapping[Any, Any], name: str | int, where: str) -> Any:
+    if name not in value:
+        raise CorpusError(
+            f"{where}: there is no field '{name}'.",
+            got=f"{', '.join(map(str, value)) or 'nothing'}.",
+            do="name the field of the text with --column (column= in Python), that of a second text with "
+            "--pair-column (pair_column=), and that of a label with label_column=.",
+        )
+    return value[name]
 
 
 def _json_lines(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
@@ -105,12 +106,12 @@ def _json(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
         raise CorpusError(
             f"'{name}' is not JSON.",
             got=f"{error}",
-            cause="one JSON value per line, which is another format.",
-            do="name it .jsonl when each line stands for itself.",
+            cause="the file has one JSON value per line, which is another format.",
+            do="if each line is a value of its own, rename the file to .jsonl.",
         ) from error
     if not isinstance(values, list):
         raise CorpusError(
-            f"'{name}' holds no list of texts.",
+            f"'{name}' is not a list of texts.",
             got=f"a JSON {type(values).__name__}: {values!r:.60}",
             do='write a list: ["...", "..."] or [{"text": "..."}, ...].',
         )
@@ -119,13 +120,11 @@ def _json(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
 
 
 def _plain(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
-    if layout.column is not None or layout.pair_column is not None:
+    if any(column is not None for column in (layout.column, layout.pair_column, layout.label_column)):
         raise CorpusError(
             f"'{name}' is read as plain text, which has no columns.",
-            do=(
-                "leave out --column and --pair-column (column=, pair_column= in Python); or name the file "
-                ".csv, .tsv or .jsonl if it is one."
-            ),
+            do="leave out --column and --pair-column (column=, pair_column= in Python); or rename the file to .csv, "
+            ".tsv or .jsonl if it is one.",
         )
     if layout.split == "line":
         yield from (Item((line,), None, f"{name}:{n}") for n, line in enumerate(text, start=1) if line.strip())

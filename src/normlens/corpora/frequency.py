@@ -1,7 +1,7 @@
-"""How frequent is a token? Ranks of token ids: 1 is the most frequent.
+"""Frequency ranks of token ids: 1 is the most frequent.
 
-Room: ids to ranks. Ties share the smaller rank and the next one skips, as in 1, 2, 2, 4; ids never seen come after
-all others, one rank below the last.
+Ties share the smaller rank and the next one skips, as in 1, 2, 2, 4; ids never seen come after all others, one rank
+below the last.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Bool, Int, Int64
 
 from normlens.corpora.categories import bare
-from normlens.corpora.files import lines, opened
+from normlens.corpora.files import file_lines
 from normlens.corpora.item import CorpusError
+from normlens.models import text_tokenizer
 
 BYTE = re.compile("<0x[0-9A-F]{2}>")  # how sentencepiece writes a byte it has no piece for
 # entries that were left free and stand for no text: [unused7], <unused7>, <|reserved_special_token_7|>, madeupword0007
@@ -36,25 +37,24 @@ def from_file(path: str | Path, vocabulary_size: int) -> FrequencyRanks:
     """Ranks counted elsewhere: lines of `rank count token_id`."""
     path = Path(path)
     found: dict[int, int] = {}
-    with opened(path) as stream:
-        for number, line in enumerate(lines(stream, path.name, "utf-8"), start=1):
-            if line.strip():
-                rank, token = _ranked(line, f"{path.name}:{number}")
-                if token >= vocabulary_size:
-                    raise CorpusError(
-                        f"{path.name}:{number}: token id {token}, but the vocabulary ends at {vocabulary_size - 1}.",
-                        cause="the ranks belong to another tokenizer.",
-                        do="give ranks of this one; or rank by vocabulary order or by counts on your own corpus.",
-                    )
-                if token in found:
-                    raise CorpusError(
-                        f"{path.name}:{number}: token id {token} is ranked twice.",
-                        do="remove one.",
-                    )
-                found[token] = rank
+    for number, line in enumerate(file_lines(path, name=path.name), start=1):
+        if line.strip():
+            rank, token = _ranked(line, f"{path.name}:{number}")
+            if token >= vocabulary_size:
+                raise CorpusError(
+                    f"{path.name}:{number}: no token id {token}: the vocabulary has ids 0 to {vocabulary_size - 1}.",
+                    cause="the ranks are those of another tokenizer.",
+                    do="give ranks of this tokenizer; or use --ranks vocabulary or --ranks corpus (ranks= in Python).",
+                )
+            if token in found:
+                raise CorpusError(
+                    f"{path.name}:{number}: token id {token} is ranked twice.",
+                    do="remove one of the two lines.",
+                )
+            found[token] = rank
     if not found:
         raise CorpusError(
-            f"'{path}' ranks no token.",
+            f"There are no ranks in '{path}'.",
             do="give lines of `rank count token_id`.",
         )
     ranks = np.full(vocabulary_size, max(found.values()) + 1, dtype=np.int64)
@@ -67,8 +67,8 @@ def from_counts(counts: Int[np.ndarray, " vocabulary"], source: str = "own count
     if not len(counts) or counts.min() < 0 or not counts.any():
         raise CorpusError(
             "There are no counts to rank tokens by.",
-            cause="nothing was counted, or a count is negative.",
-            do="give how often each token id occurs, at least one of them more than never.",
+            cause="nothing was counted, or a count is below 0.",
+            do="give how often each token id occurs; at least one count must be above 0.",
         )
     seen = np.sort(counts[counts > 0])
     ranks = len(seen) - np.searchsorted(seen, counts, side="right") + 1
@@ -85,12 +85,12 @@ def from_vocabulary(tokenizer: Any) -> FrequencyRanks:
     and single characters are excluded, so that the next rank is that of the first word. A tokenizer that has both ","
     and "Ġ," ranks them alike; one without [SEP] and [CLS] has its end and its beginning of a text there.
     """
-    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+    tokenizer = text_tokenizer(tokenizer)
     if not hasattr(tokenizer, "get_vocab"):
         raise CorpusError(
             "There is no vocabulary to rank tokens by.",
             cause="the model was loaded without a tokenizer.",
-            do="load it with one; or give a file of ranks, or counts.",
+            do="load it with its tokenizer; or give a file of ranks, or counts.",
         )
     vocabulary = sorted((number, str(token)) for token, number in tokenizer.get_vocab().items())
     top = _top(tokenizer, vocabulary)
@@ -126,8 +126,8 @@ def _ranked(line: str, where: str) -> tuple[int, int]:
         rank, token = 0, -1
     if rank < 1 or token < 0:
         raise CorpusError(
-            f"{where}: not a rank.",
+            f"{where}: not a line of `rank count token_id`.",
             got=f"{line[:60]!r}",
-            do="write `rank count token_id`, three whole numbers separated by a tab or spaces, ranks from 1.",
+            do="write three whole numbers separated by tabs or spaces, with ranks from 1.",
         )
     return rank, token

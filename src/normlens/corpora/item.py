@@ -1,7 +1,4 @@
-"""One piece of a corpus, how pieces lie in a file, and the one error of this room.
-
-Room: plain values. Nothing is read here.
-"""
+"""One item of a corpus, where items are in a file, and the error of this room."""
 
 from __future__ import annotations
 
@@ -24,14 +21,16 @@ class Item:
     texts: tuple[str, ...]  # one or two; none when there are tokens
     tokens: tuple[str, ...] | None  # ready tokens, special ones included
     where: str  # "corpus.txt:12", for messages
+    label: str | None = None  # what a classifier should answer
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the texts lie in a file."""
+    """Where the texts are in a file."""
 
     split: Split = "line"  # plain text: one text a line, or one a paragraph
     column: str | int | None = None  # tables and JSON: the text
     pair_column: str | int | None = None  # the second text
+    label_column: str | int | None = None  # what a classifier should answer
     pairs: bool = False  # two consecutive texts make one item
     encoding: str = "utf-8"

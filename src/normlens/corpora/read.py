@@ -1,7 +1,4 @@
-"""A corpus: texts or pairs of texts, streamed from wherever they lie, as often as wanted.
-
-Room: the door to files, folders, standard input and Python values. Nothing is tokenized here.
-"""
+"""A corpus: texts or pairs of texts, streamed from files, folders, standard input or Python values."""
 
 from __future__ import annotations
 
@@ -34,8 +31,8 @@ class Corpus:
         if item is None:
             raise CorpusError(
                 f"There is no text in the corpus ({self.name}).",
-                cause="an empty file or list, or blank lines alone.",
-                do="give at least one text (two for pairs).",
+                cause="an empty file or list, or a file of blank lines.",
+                do="give at least one text (two for --pairs).",
             )
 
     def describe(self) -> str:
@@ -57,18 +54,20 @@ def corpus(
     split: Split = "line",
     column: str | int | None = None,
     pair_column: str | int | None = None,
+    label_column: str | int | None = None,
     pairs: bool = False,
     encoding: str = "utf-8",
 ) -> Corpus:
     """Texts from a file, a folder, "-" for standard input, or Python values: a list of texts, pairs or mappings.
 
     The suffix names the format: .jsonl .ndjson .json .csv .tsv .pkl, each also packed as .gz .xz .bz2; all else is
-    plain text, split by `split`. `pairs` makes one item of two consecutive texts.
+    plain text, split by `split`. `pairs` makes one item of two consecutive texts. `label_column` holds what a
+    classifier should answer.
     """
     if isinstance(source, Corpus):
         return source
     _check(split, encoding)
-    layout = Layout(split, column, pair_column, pairs, encoding)
+    layout = Layout(split, column, pair_column, label_column, pairs, encoding)
     notes: list[str] = []
 
     def note(text: str) -> None:
@@ -86,37 +85,37 @@ def corpus(
 
 
 def default_corpus() -> Corpus:
-    """The embedded text: pairs of paragraphs of English, written for this project."""
+    """The bundled text: pairs of paragraphs of English, written for this project."""
     found = corpus(Path(__file__).parent / "embedded" / "paragraphs.txt", split="paragraph", pairs=True)
-    return replace(found, name="the embedded text")
+    return replace(found, name="the bundled text")
 
 
 def survey(corpus: Corpus, limit: int | None = None) -> Survey:
     """Count and hash the first `limit` items, or all, in one pass."""
     if limit is not None and limit < 1:
         raise CorpusError(
-            f"A limit of {limit} leaves nothing.",
-            do="give 1 or more, or no limit.",
+            f"limit must be at least 1 (got {limit}).",
+            do="give --limit 1 or more (limit= in Python), or leave it out.",
         )
     content, count = hashlib.sha256(), 0
     for item in islice(corpus, limit):
         count += 1
-        content.update(json.dumps([item.texts, item.tokens]).encode())
+        content.update(json.dumps([item.texts, item.tokens, *([] if item.label is None else [item.label])]).encode())
     return Survey(count, content.hexdigest()[:12])
 
 
 def _check(split: str, encoding: str) -> None:
     if split not in get_args(Split):
         raise CorpusError(
-            f"Texts cannot be split by {split!r}.",
-            do=f"give one of {', '.join(get_args(Split))}.",
+            f"split must be {' or '.join(get_args(Split))} (got {split!r}).",
+            do="give --split line or --split paragraph (split= in Python).",
         )
     try:
         "".encode(encoding)
     except LookupError as error:
         raise CorpusError(
             f"There is no text encoding '{encoding}'.",
-            do="give one that Python knows: 'utf-8', 'latin-1', 'utf-16'.",
+            do="give --encoding utf-8, latin-1, cp1252 or utf-16 (encoding= in Python), or another that Python knows.",
         ) from error
 
 

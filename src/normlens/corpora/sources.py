@@ -1,7 +1,4 @@
-"""Where the texts of a corpus lie: files, the files of a folder, a pipe, Python values.
-
-Room: from a place to a stream of items that hold text. Formats are known elsewhere.
-"""
+"""The sources of a corpus: files, the files of a folder, a pipe, Python values."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ def from_values(source: Any, layout: Layout, note: Note) -> Start:
     """Texts, pairs or mappings; an iterator is read once and kept."""
     if isinstance(source, (bytes, Mapping)) or not isinstance(source, Iterable):
         raise CorpusError(
-            f"This is not a corpus: {type(source).__name__}.",
+            f"A value of type {type(source).__name__} is not a corpus.",
             do="give a path, '-' for standard input, or a list of texts or of pairs of texts.",
         )
 
@@ -59,7 +56,7 @@ def _check_exists(path: Path) -> None:
     raise CorpusError(
         f"There is no file or folder '{str(path)[:300]}'.",
         cause="a misspelt path, another working directory, or a text where a path is expected.",
-        do="check the path; write a text itself to a file, or in Python give it in a list: ['...'].",
+        do="check the path; to study one text, write it to a file, or in Python give it in a list: ['...'].",
     )
 
 
@@ -104,8 +101,8 @@ def _with_text(given: Iterator[Item], name: str, layout: Layout, note: Note) -> 
             yield item
         elif len(item.texts) != 1:
             raise CorpusError(
-                f"{item.where}: already {('a pair' if item.texts else 'tokens')}, so pairs cannot be made of it.",
-                do="leave out --pairs, in Python pairs=True.",
+                f"{item.where}: already {('a pair' if item.texts else 'tokens')}, so it cannot be half of a pair.",
+                do="leave out --pairs (pairs=True in Python).",
             )
         elif first is None:
             first = item

@@ -1,7 +1,4 @@
-"""A stream that passes only once, kept on disk as it passes so that it can be read again.
-
-Room: items in, the same items out, as often as wanted. Memory holds one megabyte of them at most.
-"""
+"""A stream that can be read only once, kept on disk so that it can be read again; memory holds a megabyte of it."""
 
 from __future__ import annotations
 
@@ -32,8 +29,8 @@ class Spool:
             if not line:
                 return
             place += len(line)
-            texts, tokens, where = json.loads(line)
-            yield Item(tuple(texts), None if tokens is None else tuple(tokens), where)
+            texts, tokens, where, label = json.loads(line)
+            yield Item(tuple(texts), None if tokens is None else tuple(tokens), where, label)
 
     def _drawn(self) -> bytes:
         """The next item of the stream, now kept; nothing at its end. A stream that broke is broken for all readers."""
@@ -46,6 +43,6 @@ class Spool:
             raise
         if item is None:
             return b""
-        line = json.dumps([item.texts, item.tokens, item.where]).encode() + b"\n"
+        line = json.dumps([item.texts, item.tokens, item.where, item.label]).encode() + b"\n"
         self._kept.write(line)
         return line

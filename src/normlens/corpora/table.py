@@ -1,6 +1,6 @@
 """Texts in a table: .csv with quotes, .tsv without.
 
-Room: rows and columns. A column is known by name when the first row holds names, by number (from 0) when it does not.
+A column is known by name when the first row holds names, by number (from 0) when it does not.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ def rows(text: Iterator[str], name: str, kind: str, layout: Layout, note: Callab
     try:
         header = next(reader, [])
         columns, has_names = _columns(header, name, layout, note)
+        labels = layout.label_column is not None
+        texts = columns[:-1] if labels else columns
         for row in reader if has_names else chain([header], reader):
             where = f"{name}:{reader.line_num}"
             if not any(cell.strip() for cell in row):
                 continue
             if len(row) <= max(columns):
                 raise CorpusError(
-                    f"{where}: {len(row)} columns, but the text is in column {max(columns)} (counted from 0).",
+                    f"{where}: no column {max(columns)}: the row has {len(row)}, counted from 0.",
                     got=f"{row!r:.80}",
                     cause="a separator or a line end inside a text that is not quoted.",
                     do="correct the row, or convert the table to .jsonl.",
                 )
-            yield Item(tuple(row[column] for column in columns), None, where)
+            yield Item(tuple(row[column] for column in texts), None, where, row[columns[-1]] if labels else None)
     except csv.Error as error:
         raise CorpusError(
-            f"{name}:{reader.line_num}: not a row of a table.",
+            f"{name}:{reader.line_num}: this row of the table cannot be read.",
             got=f"{error}",
             cause="a quotation mark that is never closed, or a text too long for a table.",
             do='write a quotation mark inside a quoted text twice (""); or convert the table to .jsonl.',
@@ -51,7 +53,7 @@ def _reader(text: Iterator[str], first: str, kind: str):
 
 
 def _columns(header: list[str], name: str, layout: Layout, note: Callable[[str], None]) -> tuple[list[int], bool]:
-    """The columns to read, and whether the first row holds names."""
+    """The columns to read, that of the labels last, and whether the first row holds names."""
     names = [cell.strip() for cell in header]
     if layout.column is None and "text" not in names and len(names) == 1:
         note(f"{name}: its only column is read, and its first row taken as the name: {names[0]!r:.60}")
@@ -62,6 +64,8 @@ def _columns(header: list[str], name: str, layout: Layout, note: Callable[[str],
         wanted.append(layout.pair_column)
     elif layout.column is None and "text_pair" in names:
         wanted.append("text_pair")
+    if layout.label_column is not None:
+        wanted.append(layout.label_column)
     found = [_column(column, names, name) for column in wanted]
     return found, any(column in names for column in wanted)
 
@@ -74,8 +78,6 @@ def _column(column: str | int, names: list[str], name: str) -> int:
     raise CorpusError(
         f"'{name}' has no column '{column}'.",
         got=f"{', '.join((f'{i}: {cell!r:.30}' for i, cell in enumerate(names))) or 'nothing'}.",
-        do=(
-            "name the column of the text: --column (column= in Python), by its name, or by its number "
-            "when there are no names; and that of a second text: --pair-column (pair_column=)."
-        ),
+        do="give the column of the text with --column (column= in Python), by its name or by its number from 0, that "
+        "of a second text with --pair-column (pair_column=), and that of a label with label_column=.",
     )

@@ -1,8 +1,11 @@
-"""The explorer: a page where several people look at what models move, served from one computer."""
+"""The explorer: a page in the browser where several people trace texts, served from one computer.
 
-from normlens.explorer.allowed import Allowed as Allowed
-from normlens.explorer.allowed import allowed as allowed
+Room: HTTP in front of lens and views. Models run in worker processes; the server itself imports no torch.
+"""
+
 from normlens.explorer.refusal import ServerError as ServerError
-from normlens.explorer.run import serve as serve
+from normlens.explorer.settings import Allowed as Allowed
 from normlens.explorer.settings import Limits as Limits
 from normlens.explorer.settings import Settings as Settings
+from normlens.explorer.settings import allowed as allowed
+from normlens.explorer.start import serve as serve

@@ -1,10 +1,8 @@
-"""Who may speak to the explorer, and what every answer says to the browser about it.
+"""Who may use the explorer, decided from the head of a request, and the headers of every answer.
 
-Room: the outermost layer of the app. Looks at heads of requests only; knows no model and no job.
-
-A page of another site can make a visitor's browser send requests here. It is stopped by the Host header (a foreign name
-that resolves to 127.0.0.1), by Origin and Sec-Fetch-Site (a foreign page that names us), and by content types that no
-form can send.
+A page of another site can make a visitor's browser send requests here. Three checks stop it: the Host header (a foreign
+name that resolves to 127.0.0.1), Origin and Sec-Fetch-Site (a foreign page that names this address), and content types
+that no form can send.
 """
 
 from __future__ import annotations
@@ -20,15 +18,15 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from normlens.explorer.refusal import Refusal
-from normlens.explorer.settings import ANY, Settings
+from normlens.explorer.settings import ANY, LONGEST_HEAD, Settings
 
-OPEN = ("/", "/favicon.ico", "/api/session")  # and /assets/: the page without anything in it
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-)
-SAID = {
-    "content-security-policy": POLICY,
+WITHOUT_TOKEN = ("/", "/favicon.ico", "/api/session")  # and /assets/: the page with nothing in it
+FROM_ANYWHERE = ("/", "/report/")  # a link on another site may lead here
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+        "frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -38,92 +36,86 @@ SAID = {
 
 
 class Guard:
-    """Refuses what does not come from the explorer's own page, or without the token where one is needed."""
+    """Refuses requests that are not from the explorer's own page, or lack the token where one is needed."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.settings = app, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def say(message: Message) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in SAID.items():
+                for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        try:
-            self._check(scope, Headers(scope=scope))
-        except Refusal as refusal:
-            await answer(refusal)(scope, receive, say)
-            return
-        await self.app(scope, receive, say)
+        app = self.app
+        if scope["type"] == "http":
+            try:
+                self._check(scope, Headers(scope=scope))
+            except Refusal as refusal:
+                app = answer(refusal)
+        await app(scope, receive, send_guarded)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        head = sum(map(len, (scope["raw_path"], scope["query_string"]))) + sum(len(k) + len(v) for k, v in headers.raw)
-        if head > self.settings.limits.header_bytes:
-            raise Refusal(431, "The head of the request is too long.", "send the text in the body.")
-        host = headers.get("host", "")
-        if not self._known(_name(host)):
+        size = len(scope["raw_path"] + scope["query_string"]) + sum(len(k) + len(v) for k, v in headers.raw)
+        if size > LONGEST_HEAD:
+            raise Refusal(431, "The head of the request is too long.", do="send the text in the body.")
+        host, path = headers.get("host", ""), scope["path"]
+        name = re.sub(r":\d*$", "", host).strip("[]").lower()
+        if name not in self.settings.hosts and not (self.settings.host in ANY and _is_number(name)):
             raise Refusal(
-                421, f"This explorer does not answer to the name '{_name(host)[:80]}'.",
-                "use the address it printed; or start it with --allow-host NAME.",
-            )  # fmt: skip
+                421,
+                f"This explorer does not answer to the name '{name[:80]}'.",
+                do="use the address it printed; or start it with --allow-host NAME.",
+            )
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        reads = scope["method"] in ("GET", "HEAD")
         foreign = origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower())
-        elsewhere = site not in (None, "same-origin", "none") and scope["path"] not in ("/", "/report")
-        if elsewhere or (foreign and not reads):
-            raise Refusal(403, "The request comes from another site.", "open the explorer's own page.")
-        free = scope["path"] in OPEN or scope["path"].startswith("/assets/")
-        if self.settings.token is not None and not free and not self._knows_token(headers):
-            raise Refusal(401, "The token is missing or wrong.", "open the link that the explorer printed.")
+        elsewhere = site not in (None, "same-origin", "none") and path not in FROM_ANYWHERE
+        if elsewhere or (foreign and scope["method"] not in ("GET", "HEAD")):
+            raise Refusal(403, "The request comes from another site.", do="open the explorer's own page.")
+        free = path in WITHOUT_TOKEN or path.startswith("/assets/")
+        if not free and not _knows_token(headers, self.settings):
+            raise wrong_token()
 
-    def _known(self, name: str) -> bool:
-        if name in self.settings.hosts:
-            return True
-        return self.settings.host in ANY and _is_address(name)  # no foreign name can stand behind a number
 
-    def _knows_token(self, headers: Headers) -> bool:
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and same(given.strip(), str(self.settings.token)):
-            return True
-        cookie = cookie_parser(headers.get("cookie", "")).get(cookie_name(self.settings), "")
-        return same(cookie, session(str(self.settings.token)))
+def _is_number(host: str) -> bool:
+    """Whether the host is an address in numbers, which no foreign name can stand for."""
+    try:
+        return bool(ipaddress.ip_address(host))
+    except ValueError:
+        return False
+
+
+def _knows_token(headers: Headers, settings: Settings) -> bool:
+    if settings.token is None:
+        return True
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    cookie = cookie_parser(headers.get("cookie", "")).get(cookie_name(settings), "")
+    return (scheme.lower() == "bearer" and same(given.strip(), settings.token)) or same(cookie, proof(settings.token))
 
 
 def same(given: str, right: str) -> bool:
-    """Compared in constant time."""
+    """Whether two texts are equal, compared in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), right.encode())
 
 
-def session(token: str) -> str:
-    """What the cookie holds: proof of the token, without it."""
+def proof(token: str) -> str:
+    """The value of the cookie: it proves the token and does not hold it."""
     return hmac.new(token.encode(), b"normlens session", hashlib.sha256).hexdigest()
 
 
 def cookie_name(settings: Settings) -> str:
-    """Cookies do not know ports, so the name does."""
+    """The name of the cookie, with the port, which cookies do not distinguish."""
     return f"normlens-{settings.port}"
 
 
+def wrong_token() -> Refusal:
+    """The refusal without the right token."""
+    return Refusal(401, "The token is missing or wrong.", do="open the link that the explorer printed.")
+
+
 def answer(refusal: Refusal) -> JSONResponse:
-    """A refusal as the browser reads it."""
-    again = {} if refusal.retry_after is None else {"retry-after": str(refusal.retry_after)}
-    return JSONResponse(refusal.body(), refusal.status, SAID | again)
-
-
-def _name(host: str) -> str:
-    """The name in a Host header, without port and brackets."""
-    return re.sub(r":\d*$", "", host).strip("[]").lower()
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+    """A refusal as an HTTP answer."""
+    wait = {} if refusal.wait is None else {"retry-after": str(refusal.wait)}
+    return JSONResponse(refusal.body(), refusal.status, HEADERS | wait)

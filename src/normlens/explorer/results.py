@@ -1,112 +1,169 @@
-"""The addresses of one result: what a view asks for, and what can be taken home.
+"""Results on disk: the files of one result, and a private folder of them bounded in number, bytes and time.
 
-Room: HTTP to files of the store, by id and number.
+    header.json, chunk-N.bin    the packed figure, which the page shows
+    exact-N-tgt.npy, -src.npy   the numbers of panel N in float32, by row and by column, for a pinned token
+    trace.safetensors           the trace; a difference has first.safetensors and second.safetensors
+
+Ids are made here, and nothing a browser sends becomes a path. A killed server leaves its folder behind. Each folder
+holds a file that its server keeps locked; a lock ends with its process, so the next server can tell.
 """
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import json
 import os
-import re
-from collections.abc import Callable, Iterator
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, TYPE_CHECKING
 
-from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+import numpy as np
 
-from normlens.explorer import result
-from normlens.explorer.queue import Queue
 from normlens.explorer.refusal import Refusal, gone
+from normlens.explorer.settings import Limits
 
-PIECE = 1 << 18  # bytes read from a file at a time
-LOOK = re.compile(r"[A-Za-z0-9_-]{0,4000}")  # JSON in base64url; what it says is the worker's to judge
+if TYPE_CHECKING:
+    from normlens.views import Figure
 
-
-def result_routes(queue: Callable[[], Queue]) -> list[Route]:
-    """Routes under /api/results/{id}."""
-
-    async def header(request: Request) -> Response:
-        return _file(_folder(request) / result.HEADER, "application/json")
-
-    async def chunk(request: Request) -> Response:
-        folder, number = _folder(request), _number(request, "number")
-        start, size = await asyncio.to_thread(result.chunk, folder, number)
-        return _file(folder / result.CHUNKS, "application/octet-stream", start=start, size=size)
-
-    async def exact(request: Request) -> Response:
-        folder, side = _folder(request), request.path_params["side"]
-        if side not in ("tgt", "src"):
-            raise Refusal(404, "A side is tgt or src.", "ask for one of them.")
-        numbers = await asyncio.to_thread(result.exact, folder, _number(request, "panel"), side, _number(request, "at"))
-        return Response(numbers, media_type="application/octet-stream")
-
-    async def view(request: Request) -> Response:
-        look = request.query_params.get("look", "")
-        look = look if LOOK.fullmatch(look) else ""
-        path = await queue().page(request.path_params["id"], look, request.is_disconnected)
-        return _file(path, "text/html; charset=utf-8", _named("view.html"))
-
-    async def trace(request: Request) -> Response:
-        path = _folder(request) / result.TRACE
-        if not path.exists():
-            raise Refusal(404, "A difference has no trace of its own.", "download the two runs it was made of.")
-        return _file(path, "application/octet-stream", _named("trace.safetensors"))
-
-    def _folder(request: Request) -> Path:
-        return queue().store.folder(request.path_params["id"])
-
-    at = "/api/results/{id}"
-    return [
-        Route(f"{at}/header", header),
-        Route(f"{at}/chunks/{{number}}", chunk),
-        Route(f"{at}/exact/{{panel}}/{{side}}/{{at}}", exact),
-        Route(f"{at}/view.html", view),
-        Route(f"{at}/trace.safetensors", trace),
-    ]
+HEADER, PAGE, TRACE = "header.json", "view.html", "trace.safetensors"
+FIRST, SECOND = "first.safetensors", "second.safetensors"
+PREFIX, LOCKED = "normlens-serve-", "server.pid"
+REMEMBERED = 4096  # ids of deleted results
 
 
-def _number(request: Request, name: str) -> int:
-    text = request.path_params[name]
-    if not re.fullmatch(r"[0-9]{1,6}", text):
-        raise Refusal(404, "That is not a number of a part.", "ask for one that the header counts.")
-    return int(text)
+def write(folder: Path, figure: Figure) -> None:
+    """Write everything but the traces."""
+    from normlens import views
+
+    packed = views.packed(figure)
+    (folder / HEADER).write_text(json.dumps(packed.header, ensure_ascii=False), encoding="utf-8")
+    for number, chunk in enumerate(packed.chunks):
+        (folder / f"chunk-{number}.bin").write_bytes(chunk)
+    for number, panel in enumerate(figure.panels):
+        for axis in ("tgt", "src"):
+            tokens = range(len(figure.sides[getattr(panel, axis)].tokens))
+            rows = [np.frombuffer(views.exact(figure, number, axis, at), "<f4") for at in tokens]
+            np.save(folder / f"exact-{number}-{axis}.npy", rows)
 
 
-def _named(name: str) -> dict[str, str]:
-    return {"content-disposition": f'attachment; filename="{name}"'}
-
-
-class _Pieces(StreamingResponse):
-    """Bytes of an open file, which is closed whatever becomes of the connection."""
-
-    def __init__(self, file: BinaryIO, size: int, kind: str, headers: dict[str, str]) -> None:
-        super().__init__(self._read(size), media_type=kind, headers=headers | {"content-length": str(size)})
-        self.file = file
-
-    def _read(self, left: int) -> Iterator[bytes]:
-        while left and (piece := self.file.read(min(PIECE, left))):
-            left -= len(piece)
-            yield piece
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self.file:
-            await super().__call__(scope, receive, send)
-
-
-def _file(
-    path: Path, kind: str, headers: dict[str, str] | None = None, *, start: int = 0, size: int | None = None
-) -> Response:
-    """A file of the store, or a part of it. Once open it can be read to its end, also if the store throws it out."""
+def exact(folder: Path, panel: int, axis: str, at: int) -> bytes:
+    """Row (tgt) or column (src) `at` of every map of one panel, in float32."""
     try:
-        file = path.open("rb")
+        rows = np.load(folder / f"exact-{panel}-{axis}.npy", mmap_mode="r")
     except OSError as error:
-        raise gone() from error
-    file.seek(start)
-    size = os.fstat(file.fileno()).st_size if size is None else size
-    if size <= PIECE:
-        with file:
-            return Response(file.read(size), media_type=kind, headers=headers)
-    return _Pieces(file, size, kind, headers or {})
+        raise Refusal(404, f"This result has no panel {panel}.", do="ask for one that the header lists.") from error
+    if at >= len(rows):
+        raise Refusal(404, f"Panel {panel} has no {axis} position {at}.", do=f"ask for one of 0 to {len(rows) - 1}.")
+    return rows[at].tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A finished result."""
+
+    size: int  # bytes
+    since: float
+
+
+class Store:
+    """Finished results by id; the oldest is deleted first."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        delete_leftovers(Path(tempfile.gettempdir()))
+        self.root = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self.lock = _locked(self.root)
+        self.kept: dict[str, Kept] = {}
+        self.uploads: dict[str, int] = {}  # bytes by id, until their runs are over
+        self.gone: deque[str] = deque(maxlen=REMEMBERED)
+
+    @property
+    def size(self) -> int:
+        return sum(result.size for result in self.kept.values())
+
+    def new(self) -> str:
+        """An id that cannot be guessed, with a folder."""
+        name = secrets.token_urlsafe(16)
+        (self.root / name).mkdir()
+        return name
+
+    def expect(self, name: str, size: int) -> None:
+        """Count further bytes of an upload before they are written."""
+        if sum(self.uploads.values()) + size > self.limits.result_bytes:
+            raise Refusal(507, "Too many files wait to be opened.", do="try again in a few seconds.", wait=5)
+        self.uploads[name] = self.uploads.get(name, 0) + size
+
+    def keep(self, name: str) -> list[str]:
+        """Count a finished result, and return the ids of those deleted for it."""
+        self.uploads.pop(name, None)
+        with contextlib.suppress(OSError):  # its folder was deleted by somebody else
+            size = sum(path.stat().st_size for path in (self.root / name).iterdir())
+            self.kept[name] = Kept(size, time.monotonic())
+        return self.tidy()
+
+    def tidy(self) -> list[str]:
+        """Delete what is too old or too much; the newest result stays, whatever its size."""
+        deleted = []
+        for name, result in list(self.kept.items()):
+            old = time.monotonic() - result.since > self.limits.result_seconds
+            full = len(self.kept) > self.limits.results or self.size > self.limits.result_bytes
+            if not old and not (full and len(self.kept) > 1):
+                break
+            self.drop(name)
+            deleted.append(name)
+        return deleted
+
+    def drop(self, name: str) -> None:
+        """Delete a result, or the folder of a run without one."""
+        self.uploads.pop(name, None)
+        if self.kept.pop(name, None) is not None:
+            self.gone.append(name)
+        shutil.rmtree(self.root / name, ignore_errors=True)
+
+    def folder(self, name: str) -> Path:
+        """The folder of the result of this id."""
+        if name not in self.kept:
+            raise self.missing(name)
+        return self.root / name
+
+    def missing(self, name: str) -> Refusal:
+        """The refusal for an id that is not there."""
+        return gone() if name in self.gone else Refusal(404, "There is no such result.", do="run it again.")
+
+    def close(self) -> None:
+        self.lock.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+def delete_leftovers(parent: Path) -> None:
+    """Delete what killed servers of this user left here: real folders whose lock nobody holds."""
+    for folder in parent.glob(f"{PREFIX}*") if os.name == "posix" else ():
+        with contextlib.suppress(OSError):
+            about = folder.lstat()
+            if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+                continue
+            with open(os.open(folder / LOCKED, os.O_RDWR | os.O_NOFOLLOW), "rb") as file:
+                _lock(file)  # fails while its server lives
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locked(root: Path) -> IO[bytes]:
+    """The locked file of a folder, named after it is locked, so that nobody finds it without its lock."""
+    unnamed = root / f"{LOCKED}.new"
+    file = unnamed.open("wb")
+    with contextlib.suppress(OSError, ImportError):  # a system without locks: such a folder is never deleted
+        _lock(file)
+        unnamed.rename(root / LOCKED)
+    return file
+
+
+def _lock(file: IO[bytes]) -> None:
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,4 @@
-"""One worker process, from the server's side: started when first needed, told what to do, ended when it must be.
-
-Room: a process and its two pipes. Knows no HTTP and no queue.
-"""
+"""One worker process, as the server sees it: started when first needed, killed when it hangs, replaced when it dies."""
 
 from __future__ import annotations
 
@@ -11,139 +8,125 @@ import json
 import os
 import signal
 import sys
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
-from normlens.explorer.allowed import Allowed
-from normlens.explorer.job import Job
-from normlens.explorer.settings import Limits
+from normlens.explorer.refusal import Refusal
+from normlens.explorer.settings import Allowed, Limits
+
+if TYPE_CHECKING:
+    from normlens.explorer.jobs import Job
 
 
 class Worker:
-    """A process that runs one job at a time. When it is gone, the next job gets a new one."""
+    """A process that runs one job at a time; if it is gone, the next job starts a new one."""
 
     def __init__(self, model: Allowed | None, limits: Limits, threads: int) -> None:
-        self.model, self.limits, self.threads = model, limits, threads
-        self.process: asyncio.subprocess.Process | None = None
+        self.start = {"model": model and asdict(model), "memory": limits.memory, "threads": threads}
+        self.limits = limits
+        self.process: Any = None
         self.job: Job | None = None
-        self.loaded = False
-        self.why = ""  # why the running job is being ended by us
-        self.timers: list[asyncio.TimerHandle] = []
+        self.wake = asyncio.Event()  # set when a job may wait
+        self.clock: asyncio.Timeout  # of the running job
+        self.seconds = 0.0  # that it may take
+        self.loaded = self.cancelled = False
 
     async def run(self, job: Job) -> None:
-        """See a job through to its end. Whatever happens in the process or to it, nothing is raised."""
-        self.job, self.why = job, ""
+        """See a job through to its end; whatever happens in the process or to it, nothing is raised."""
+        self.job, self.cancelled = job, False
+        job.update(state="running", progress={"stage": "starting"})
         try:
-            await self._start()
-            job.tell("running", stage="loading" if not self.loaded else "starting")
-            self._limit(self.limits.run_seconds if self.loaded else self.limits.load_seconds, "time")
-            await self._send({"job": job.id, **job.order})
-            while not job.over:
-                self._hear(job, await self._line())
+            async with asyncio.timeout(None) as self.clock:
+                await self._begin()
+                self._allow(self.limits.run_seconds if self.loaded else self.limits.load_seconds)
+                await self._send({"job": job.id, **job.order})
+                while not job.over:
+                    self._hear(job, await self.process.stdout.readline())
         except Exception as error:
-            if not isinstance(error, EOFError | ConnectionError):  # which are how a process ends
-                print(f"normlens: the worker failed: {type(error).__name__}: {error}", file=sys.stderr)
             await self.stop()
-            self._ended(job)
+            if self.cancelled:
+                job.update(state="cancelled", refusal=cancelled())
+            else:
+                job.update(state="failed", refusal=self._explained(error))
         finally:
-            self._clear()
             self.job = None
 
-    def cancel(self, why: str = "cancelled") -> None:
-        """Ask the running job to end; a moment later its process is ended instead."""
-        if self.job is None or self.why:
+    def cancel(self) -> None:
+        """Ask the running job to end; a moment later its process is killed."""
+        if self.job is None or self.cancelled:
             return
-        self.why = why
-        if self.process is not None and self.process.stdin is not None:
+        self.cancelled = True
+        if self.process is not None:
             with contextlib.suppress(OSError):
-                self.process.stdin.write(_encoded({"cancel": self.job.id}))
-        self.timers.append(asyncio.get_running_loop().call_later(self.limits.grace_seconds, self._kill))
+                self.process.stdin.write(_line({"cancel": self.job.id}))
+        self._allow(self.limits.grace_seconds)
 
     async def stop(self) -> None:
-        """End the process and wait until it is gone."""
+        """Kill the process and wait until it is gone."""
         process, self.process, self.loaded = self.process, None, False
         if process is None:
             return
-        _kill(process)
-        if process.stdin is not None:
-            process.stdin.close()
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)  # process.kill() may reap it before asyncio does
+        process.stdin.close()
         await process.wait()
 
-    async def _start(self) -> None:
+    async def _begin(self) -> None:
         if self.process is not None and self.process.returncode is None:
             return
         await self.stop()
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "normlens.explorer.child",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-        model = self.model.order if self.model else None
-        await self._send({"model": model, "memory": self.limits.memory, "threads": self.threads})
-
-    def _hear(self, job: Job, message: dict[str, Any]) -> None:
-        if message.get("job") != job.id:
-            return
-        if "end" not in message:
-            if message["stage"] != "loading" and not self.loaded:
-                self.loaded = True
-                self._limit(self.limits.run_seconds, "time")
-            job.tell(stage=message["stage"], done=message["done"], of=message["of"])
-            return
-        if message["end"] == "done":
-            self.loaded = True
-            job.tell("done", facts=message["facts"])
-        elif message["end"] == "cancelled":
-            self._ended(job)
-        else:
-            job.tell("failed", error=message["error"], do=message["do"], status=message["status"])
-
-    def _ended(self, job: Job) -> None:
-        """The job ended without a result, by our will or by the death of its process."""
-        if self.why == "cancelled":
-            job.tell("cancelled", error="The run was cancelled.", do="press Show to run it again.")
-        elif self.why == "time":
-            most = self.limits.run_seconds if self.loaded or job.stage != "loading" else self.limits.load_seconds
-            job.tell("failed", error=f"The run took longer than {most:.0f} seconds.", do="shorten the text.")
-        else:
-            job.tell(
-                "failed",
-                error="The worker process died during this run, or could not be started; the next one gets a new one.",
-                do="try again; if it dies again, the text may need more memory than there is: shorten it.",
-            )
+        pipe = asyncio.subprocess.PIPE
+        command = (sys.executable, "-P", "-m", "normlens.explorer.child")
+        self.process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, start_new_session=True)
+        await self._send(self.start)
 
     async def _send(self, message: dict[str, Any]) -> None:
-        assert self.process is not None and self.process.stdin is not None  # noqa: PT018
-        self.process.stdin.write(_encoded(message))
+        self.process.stdin.write(_line(message))
         await self.process.stdin.drain()
 
-    async def _line(self) -> dict[str, Any]:
-        assert self.process is not None and self.process.stdout is not None  # noqa: PT018
-        line = await self.process.stdout.readline()
+    def _hear(self, job: Job, line: bytes) -> None:
         if not line:
             raise EOFError
-        return json.loads(line)
-
-    def _limit(self, seconds: float, why: str) -> None:
-        if self.why:
+        message = json.loads(line)
+        if message["job"] != job.id:
             return
-        self._clear()
-        self.timers.append(asyncio.get_running_loop().call_later(seconds, self.cancel, why))
+        if "stage" in message and message["stage"] != "loading" and not self.loaded:
+            self.loaded = True
+            if not self.cancelled:
+                self._allow(self.limits.run_seconds)
+        if "stage" in message:
+            job.update(progress={name: message[name] for name in ("stage", "done", "of")})
+        elif "facts" in message:
+            self.loaded = True
+            job.update(state="done", facts=message["facts"])
+        elif message["refused"] is None:
+            job.update(state="cancelled", refusal=cancelled())
+        else:
+            job.update(state="failed", refusal=Refusal(**message["refused"]))
 
-    def _clear(self) -> None:
-        for timer in self.timers:
-            timer.cancel()
-        self.timers.clear()
+    def _allow(self, seconds: float) -> None:
+        self.seconds = seconds
+        with contextlib.suppress(RuntimeError):  # the time is over already
+            self.clock.reschedule(asyncio.get_running_loop().time() + seconds)
 
-    def _kill(self) -> None:
-        if self.process is not None:
-            _kill(self.process)
+    def _explained(self, error: Exception) -> Refusal:
+        if isinstance(error, TimeoutError):
+            return Refusal(422, f"The run took longer than {self.seconds:.0f} seconds.", do="shorten the text.")
+        if not isinstance(error, EOFError | ConnectionError):  # which are how a process ends
+            print(f"normlens: the worker failed: {type(error).__name__}: {error}", file=sys.stderr)
+        return Refusal(
+            500,
+            "The worker process died during this run, or could not be started.",
+            cause="more memory was needed than there is.",
+            do="try again: the next run starts a new process; if it dies again, shorten the text.",
+        )
 
 
-def _kill(process: asyncio.subprocess.Process) -> None:
-    """Not process.kill(), which also collects a process that is dead already, before asyncio can."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
+def cancelled() -> Refusal:
+    """What is said of a cancelled run."""
+    return Refusal(409, "The run was cancelled.", do="press Show to run it again.")
 
 
-def _encoded(message: dict[str, Any]) -> bytes:
+def _line(message: dict[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"

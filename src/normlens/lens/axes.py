@@ -162,6 +162,7 @@ def together(traces: Sequence[Trace]) -> Trace:
         replace(
             same[0],
             error=max(block.error for block in same),
+            sizes=tuple(size for block in same for size in block.sizes),
             kept={name: _stacked([block.kept[name] for block in same]) for name in same[0].kept},
         )
         for same in zip(*(trace.blocks for trace in traces), strict=True)

@@ -1,35 +1,25 @@
-"""One attention block of one trace: the numbers users came for.
-
-Room: results. Tensors in, no model.
-"""
+"""One attention block of one trace: the numbers users came for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from jaxtyping import Float
 from torch import Tensor
 
-from normlens.algebra import weighted_norms
 from normlens.errors import NormlensError
 from normlens.lens.wiring import Kind, Wire
-
-Field = Literal["weights", "transformed_norms", "weighted_norms", "summed_norms", "transformed", "head_outputs"]
-FIELDS: tuple[Field, ...] = get_args(Field)
-DEFAULT: tuple[Field, ...] = ("weights", "transformed_norms", "weighted_norms", "summed_norms")
-TGT: dict[str, int] = {"weights": 2, "weighted_norms": 2, "summed_norms": 1, "head_outputs": 2}  # axis of the query
-SRC: dict[str, int] = {"weights": 3, "weighted_norms": 3, "summed_norms": 2, "transformed_norms": 2, "transformed": 2}
+from normlens.measures import QUANTITIES, Quantity, derived
 
 
 class NotKept(NormlensError, AttributeError):
-    """A field, a layer or a head that this trace was told not to keep."""
+    """A quantity, a layer or a head that this trace has not kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Block:
-    """What one attention block moved. Rows are queries (tgt), columns are what they look at (src).
+    """The attention of one block. Rows are queries (tgt), columns are keys (src).
 
     A batch is as wide as its longest sequence; beyond a shorter one's end everything is 0.
     """
@@ -39,73 +29,129 @@ class Block:
     name: str  # module path of the attention
     heads: tuple[int, ...]  # the heads kept, by their number in the model
     error: float  # ‖rebuilt − output‖ / ‖output‖ in this very pass
-    tgt: str  # the side that looks: "text", "source" or "target"
-    src: str  # the side that is looked at
+    tgt: str  # the side of the queries: "text", "source" or "target"
+    src: str  # the side of the keys
     kept: dict[str, Tensor]
+    sizes: tuple[tuple[int, int], ...]  # queries and keys of each sequence, without padding
+    own: Mapping[str, Quantity] = field(default_factory=dict)  # declarations of the user's own quantities among `kept`
 
     @property
     def weights(self) -> Float[Tensor, "batch head tgt src"]:
         """α, the attention weights."""
-        return self._get("weights")
+        return self["weights"]
 
     @property
     def transformed_norms(self) -> Float[Tensor, "batch head src"]:
-        """‖f(x)‖, the length of what each token would send."""
-        return self._get("transformed_norms")
+        """‖f(x)‖, the norm of the transformed vector of each key."""
+        return self["transformed_norms"]
 
     @property
     def weighted_norms(self) -> Float[Tensor, "batch head tgt src"]:
-        """‖α f(x)‖ = |α|·‖f(x)‖, the length of what each token does send."""
-        if "weighted_norms" not in self.kept and {"weights", "transformed_norms"} <= set(self.kept):
-            return weighted_norms(self.weights.float(), self.transformed_norms)
-        return self._get("weighted_norms")
+        """‖αf(x)‖ = |α|·‖f(x)‖, the contribution of each key to each query in one head."""
+        return self["weighted_norms"]
 
     @property
     def summed_norms(self) -> Float[Tensor, "batch tgt src"]:
-        """‖Σ_h α f(x)‖ over the heads kept: what the block as a whole brings from src to tgt."""
-        return self._get("summed_norms")
+        """‖Σ_h αf(x)‖ over the heads kept: the contribution of each key to each query in the block as a whole."""
+        return self["summed_norms"]
 
     @property
     def transformed(self) -> Float[Tensor, "batch head src model"]:
-        """f(x) itself."""
-        return self._get("transformed")
+        """f(x), the transformed vectors."""
+        return self["transformed"]
 
     @property
     def head_outputs(self) -> Float[Tensor, "batch head tgt model"]:
-        """Σ_j α f(x_j), what each head adds to the output."""
-        return self._get("head_outputs")
+        """Σ_j αf(x_j), what each head adds to the output."""
+        return self["head_outputs"]
+
+    @property
+    def head_vectors(self) -> Float[Tensor, "batch head tgt head_dim"]:
+        """z = Σ_j αv(x_j), what each head writes before the output matrix."""
+        return self["head_vectors"]
+
+    @property
+    def coordinates(self) -> Float[Tensor, "batch head src head_dim"]:
+        """f(x) in an orthonormal basis of the output of its head."""
+        return self["coordinates"]
+
+    @property
+    def value_sums(self) -> Float[Tensor, "batch head src"]:
+        """‖v(x)‖₁, the sum of the absolute values of the value vector."""
+        return self["value_sums"]
+
+    @property
+    def transformed_sums(self) -> Float[Tensor, "batch head src"]:
+        """‖f(x)‖₁, the sum of the absolute values of the transformed vector."""
+        return self["transformed_sums"]
+
+    @property
+    def similarity(self) -> Float[Tensor, "batch head tgt src"]:
+        """zᵢ·zⱼ, how alike what a head writes for two tokens is; of self-attention."""
+        return self["similarity"]
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Any quantity by its name: kept, or computed now from what was kept."""
+        if name in self.kept:
+            return self.kept[name]
+        if name not in QUANTITIES:
+            raise NotKept(
+                f"no quantity {name!r}.",
+                do=f"use {', '.join(dict.fromkeys((*QUANTITIES, *self.own)))}; @nl.measure declares one of your own.",
+            )
+        if QUANTITIES[name].one_side and self.tgt != self.src:
+            raise NotKept(
+                f"'{name}' compares the queries of a block with each other, as a table of queries and keys.",
+                got=f"{self.kind} attention: its queries are of the {self.tgt}, its keys of the {self.src}",
+                do="read it from self-attention, or take the vectors: block['head_vectors'].",
+            )
+        value = derived(name, self.kept, self.sizes, len(self.heads), self.own)
+        if value is None:
+            raise NotKept(
+                f"This trace did not keep '{name}', nor what it is computed from.",
+                got=", ".join(self.kept) or "nothing",
+                do=f"trace again with fields=(..., {name!r}).",
+            )
+        return value
+
+    @property
+    def quantities(self) -> dict[str, Quantity]:
+        """What the block holds, by name: what was kept, and ‖αf(x)‖ where it follows."""
+        held = {name: self.quantity(name) for name in self.kept}
+        if {"weights", "transformed_norms"} <= set(held):
+            held["weighted_norms"] = QUANTITIES["weighted_norms"]
+        order = [*QUANTITIES, *self.own]
+        return {name: held[name] for name in sorted(held, key=order.index)}
+
+    def quantity(self, name: str) -> Quantity:
+        """The declaration of a quantity, as it was when this trace was made."""
+        return self.own[name] if name in self.own else QUANTITIES[name]
 
     @property
     def label(self) -> str:
+        """As the layer is written: L3."""
         return f"L{self.layer}"
 
     def sequence(self, index: int, tgt: int, src: int) -> Block:
         """One sequence of the batch, cut to its own length; still a batch, of one."""
+        most = {"tgt": tgt, "src": src}
         cut = {}
         for name, tensor in self.kept.items():
-            one = tensor[index : index + 1]
-            if name in TGT and tgt < one.shape[TGT[name]]:
-                one = one.narrow(TGT[name], 0, tgt)
-            if name in SRC and src < one.shape[SRC[name]]:
-                one = one.narrow(SRC[name], 0, src)
-            cut[name] = one
-        return replace(self, kept=cut)
+            part = tensor[index : index + 1]
+            for at, axis in enumerate(self.quantity(name).axes):
+                if part.shape[at] > most.get(axis, part.shape[at]):
+                    part = part.narrow(at, 0, most[axis])
+            cut[name] = part
+        rows, columns = self.sizes[index]
+        return replace(self, kept=cut, sizes=((min(rows, tgt), min(columns, src)),))
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in self.kept.items())
         return f"Block({self.kind} {self.label} '{self.name}', error {self.error:.0e}: {shapes})"
 
-    def _get(self, name: str) -> Tensor:
-        if name not in self.kept:
-            raise NotKept(
-                f"This trace did not keep '{name}'; it has {', '.join(self.kept)}.",
-                do=f"trace again with fields=(..., {name!r}).",
-            )
-        return self.kept[name]
-
 
 class Layers:
-    """The blocks of one kind, by layer number, negative ones from the end; iterating gives those that were kept."""
+    """The blocks of one kind, by layer number, negative ones from the end; iterating yields those that were kept."""
 
     def __init__(self, kind: str, blocks: Sequence[Block], wires: Sequence[Wire]) -> None:
         self.kind, self.wires = kind, tuple(wires)
@@ -119,15 +165,16 @@ class Layers:
         if refused:
             raise NotKept(
                 f"{self.kind} layer {number} was refused: {refused}.",
-                do="See all: normlens doctor MODEL.",
+                do="see every block with `normlens doctor MODEL`.",
             )
         if not self.depth:
             raise IndexError(f"this model has no {self.kind} attention")
         if number < 0 or number >= self.depth:
-            raise IndexError(f"{self.kind} attention has layers 0 to {self.depth - 1}, not {layer}")
+            raise IndexError(f"no layer {layer}: {self.kind} attention has layers 0 to {self.depth - 1}")
         raise NotKept(
-            f"{self.kind} layer {number} was not kept; this trace has {sorted(self.blocks)}.",
-            do="layers=.",
+            f"{self.kind} layer {number} was not kept.",
+            got=f"layers {', '.join(map(str, sorted(self.blocks))) or 'none'}",
+            do=f"trace again with layers={number}, or without layers=.",
         )
 
     @property

@@ -27,7 +27,7 @@ class Diagnosis:
     own: tuple[tuple[Own, str], ...]  # for each wire: do the model's own attentions agree, and if not, why
     difference: float  # ‖tapped − untapped‖ / ‖untapped‖ over the model's outputs
     reason: str | None  # why the model as a whole is refused
-    padding: Padding  # does a padded text give what it gives alone?
+    padding: Padding  # has a padded text the same numbers as alone?
     padding_reason: str
     stand_in: str | None  # the attention read in place of the user's own
     changed: tuple[str, ...]  # what the model changes about itself while it runs
@@ -42,23 +42,21 @@ class Diagnosis:
         return self.reason is None and self.exact == len(self.wires) > 0 and self.padding != "differs"
 
     def __str__(self) -> str:
-        rows = [("block", "where", "rebuilt to", "own attentions", "verdict")]
-        rows += [
-            (
-                f"{w.kind} L{w.layer}",
-                w.attention or w.out,
-                f"{w.error:.1e}" if w.out else "-",
-                "agree" if own == "agrees" else own,
-                w.reason or "exact",
-            )
-            for w, (own, _) in zip(self.wires, self.own, strict=True)
-        ]
-        widths = [max(len(row[column]) for row in rows) for column in range(4)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)).rstrip() for row in rows
-        ]
         verdict = self.reason or f"{self.exact} of {len(self.wires)} blocks exact"
-        return "\n".join([f"{self.name}: {verdict}", *self._whole(), "", *lines])
+        return "\n".join([f"{self.name}: {verdict}", *self._whole()])
+
+    def rows(self) -> list[dict[str, str]]:
+        """The proof of each block, one row each."""
+        return [
+            {
+                "block": f"{wire.kind} L{wire.layer}",
+                "where": wire.attention or wire.out,
+                "rebuilt_to": f"{wire.error:.1e}" if wire.out else "-",
+                "own_attentions": "agree" if own == "agrees" else own,
+                "verdict": wire.reason or "exact",
+            }
+            for wire, (own, _) in zip(self.wires, self.own, strict=True)
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"exact": self.exact, "healthy": self.healthy}

@@ -1,7 +1,4 @@
-"""Let a model write, so that there is something to trace.
-
-Room: calling the model's own `generate`.
-"""
+"""Let a model write, so that there is something to trace."""
 
 from __future__ import annotations
 

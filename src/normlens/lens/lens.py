@@ -15,13 +15,14 @@ from torch import nn
 from normlens import models
 from normlens.capture import Examination, Untapped, examine
 from normlens.lens.axes import Namer, finished, together
-from normlens.lens.block import DEFAULT, Block
+from normlens.lens.block import Block
 from normlens.lens.generation import generate
-from normlens.lens.one_pass import Pass, Unproved, check_fields
+from normlens.lens.one_pass import Pass, Unproved
 from normlens.lens.one_pass import ReconstructionError as ReconstructionError
 from normlens.lens.probe import find_probe
 from normlens.lens.trace import Trace
 from normlens.lens.wiring import Kind, Wire, wire
+from normlens.measures import DEFAULT, MeasureError, check_names
 from normlens.models import Encoded, InputError, Subject
 from normlens.signature import Signature
 from normlens.version import __version__
@@ -46,7 +47,7 @@ def load(
 ) -> Lens:
     """Bring a model in and prove it.
 
-    `source` is a hub id, a folder, a transformers model object, or nothing for the embedded MiniLM. The proof runs on a
+    `source` is a hub id, a folder, a transformers model object, or nothing for the bundled MiniLM. The proof runs on a
     small made-up input; give `probe`, a dict of model inputs, for a model whose inputs cannot be guessed.
     """
     one = models.subject(
@@ -84,7 +85,7 @@ class Lens:
         wires = wire(self.subject, examination, inputs)
         refused = [w for w in wires if not w.exact]
         if examination.reason is not None or len(refused) == len(wires):
-            raise ReconstructionError(self._refusal(examination, refused))
+            raise self._refusal(examination, refused)
         if refused:
             names = ", ".join(f"{w.kind} L{w.layer}" for w in refused[:6]) + (" ..." if len(refused) > 6 else "")
             warnings.warn(
@@ -154,8 +155,7 @@ class Lens:
     ) -> Any:
         """One pass over inputs that are encoded already; returns what the model itself returned.
 
-        For long runs: what `on_block` does not keep is gone. With `hidden_states` the model is asked for them, and
-        gives them if it can.
+        For long runs: what `on_block` does not keep is gone. With `hidden_states` the model is asked to return them.
         """
         self._check_padding(encoded)
         if hidden_states:
@@ -222,7 +222,7 @@ class Lens:
         return finished(self, encoded, namer, blocks)
 
     def _padding_matters(self, encoded: Encoded) -> bool:
-        """Whether texts of this batch would not give what each gives alone."""
+        """Whether texts of this batch would have other numbers than each alone."""
         masks = [mask for mask in (encoded.kept, encoded.targets_kept) if mask is not None]
         if not masks:
             return False
@@ -234,7 +234,7 @@ class Lens:
 
     @property
     def takes_padding(self) -> bool:
-        """Whether a text in a padded batch was shown to give what it gives alone."""
+        """Whether a text in a padded batch was shown to have the same numbers as alone."""
         return self.examination is not None and self.examination.batches
 
     def _check_padding(self, encoded: Encoded) -> None:
@@ -257,7 +257,10 @@ class Lens:
         again: Callable[[], None] | None = None,
     ) -> tuple[Any, Namer]:
         """One pass, block by block; what the model returned, and the names of the axes."""
-        check_fields(fields)
+        try:
+            check_names(fields)
+        except MeasureError as error:
+            raise InputError(error.what, got=error.got, do=error.do) from error
         moving = models.in_training(self.subject.model)
         if moving:
             raise ReconstructionError(
@@ -284,10 +287,11 @@ class Lens:
         assert self.examination is not None
         return Pass(self.subject, self.wires, self.examination, encoded)
 
-    def _refusal(self, examination: Examination, refused: list[Wire]) -> str:
+    def _refusal(self, examination: Examination, refused: list[Wire]) -> ReconstructionError:
         why = examination.reason or refused[0].reason
-        listed = "".join(f"\n  {w.attention or w.out}: {w.reason}" for w in refused[:4])
-        return (
-            f"'{self.subject.name}' cannot be decomposed exactly: {why}.{listed}\n"
-            "  See every block: normlens doctor MODEL"
+        listed = "; ".join(f"{w.attention or w.out}: {w.reason}" for w in refused[:4])
+        return ReconstructionError(
+            f"'{self.subject.name}' cannot be decomposed exactly: {why}.",
+            got=listed or None,
+            do="see every block with `normlens doctor MODEL`.",
         )

@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import ref
 
-from normlens.capture import Attended, Examination, Ran, run, unordered
-from normlens.capture.examine import tolerance
+import torch
+
+from normlens import algebra
+from normlens.capture import Attended, Examination, Ran, relative_error, run, tolerance, unordered
 from normlens.errors import NormlensError
 from normlens.lens.axes import Namer
-from normlens.lens.block import FIELDS, Block
-from normlens.lens.measure import measure, pass_error, without_padding
+from normlens.lens.block import Block
 from normlens.lens.wiring import Kind, Roles, Wire, layer_of
+from normlens.measures import QUANTITIES, measured
 from normlens.models import Encoded, InputError, Subject
 
 
@@ -44,7 +46,7 @@ class Pass:
         kinds: Collection[Kind] | None,
     ) -> tuple[Any, Namer]:
         """Each block to `on_block` as soon as it exists; what the model returned, and the names of the axes."""
-        wanted = _numbers(layers, "layer", max((w.layer for w in self.wires), default=0) + 1)
+        wanted = _numbers(layers, "layer", max((w.layer for w in self.wires), default=0) + 1, "the model has")
         by_use = {(w.out, w.use): w for w in self.wires}
         uses: Counter[str] = Counter()
         roles = Roles.of(self.subject, self.encoded.inputs)
@@ -101,24 +103,24 @@ class Pass:
             kind = roles.kind(lost.tgt, lost.src)
             found = proved.get((kind, layer_of(ran.seen, lost.order, kind, roles)))
             if found is not None:
-                raise ReconstructionError(self._missing(found, lost.reason))
+                raise self._missing(found, lost.reason)
         for found in proved.values():
             if ran.read_on.get(found.out, 0) > self.examination.read_on.get(found.out, 0):
                 reason = f"another matrix follows its output matrix '{found.out}', which the probe did not show"
-                raise ReconstructionError(self._missing(found, reason))
+                raise self._missing(found, reason)
             spare = self.examination.spare.get(found.out, 0)
             if ran.matrices.get(found.out.split(" @ ")[0], 0) > uses[found.out] + spare:
-                raise ReconstructionError(
-                    self._missing(found, f"its output matrix '{found.out}' ran, but no attention was seen before it")
-                )
+                raise self._missing(found, f"its output matrix '{found.out}' ran, but no attention was seen before it")
 
-    def _missing(self, found: Wire, reason: str) -> str:
-        return (
+    def _missing(self, found: Wire, reason: str) -> ReconstructionError:
+        return ReconstructionError(
             f"{found.kind} layer {found.layer} of '{self.subject.name}' was exact on the probe, and cannot be split in "
-            f"this pass: {reason}.\n"
-            "  Usual causes: the model does something else for such inputs (a gate, another kernel), or was changed\n"
-            "  after it was loaded (a hook, an adapter).\n"
-            "  Do: load the model again as it is now; or give shorter inputs."
+            f"this pass: {reason}.",
+            cause=(
+                "the model does something else for such inputs (a gate, another kernel), or was changed after it was "
+                "loaded (a hook, an adapter)."
+            ),
+            do="load the model again as it is now; or give shorter inputs.",
         )
 
     def _block(
@@ -141,9 +143,10 @@ class Pass:
                 cause="the model sorts or groups its tokens for such inputs, and did not on the probe.",
                 do="give inputs like those of the probe; `normlens doctor` shows every block.",
             )
-        chosen = _numbers(heads, "head", count)
-        kept = measure(attended, fields, chosen)
+        chosen = _numbers(heads, "head", count, f"{wire.kind} layer {wire.layer} has")
         tgt, src = namer.name(attended.tgt), namer.name(attended.src)
+        fields = [name for name in fields if tgt.side == src.side or not QUANTITIES[name].one_side]
+        numbers = measured(attended, fields, chosen, tgt.kept, src.kept)
         return Block(
             kind=wire.kind,
             layer=wire.layer,
@@ -152,23 +155,35 @@ class Pass:
             error=error,
             tgt=tgt.side,
             src=src.side,
-            kept=without_padding(kept, tgt.kept, src.kept),
+            kept=numbers.kept,
+            sizes=numbers.sizes,
+            own={name: QUANTITIES[name] for name in numbers.kept if not QUANTITIES[name].batched},
         )
 
 
-def _numbers(chosen: int | Sequence[int] | None, what: str, count: int) -> list[int] | None:
+def pass_error(attended: Attended) -> float:
+    """How far the parts of this pass are from its output, relative, for one random mixture of its queries."""
+    single = (torch.float32, torch.float64)
+    weights, values, out_weight = (
+        tensor if tensor.dtype in single else tensor.float()
+        for tensor in (attended.weights, attended.values, attended.out_weight)
+    )
+    queries = torch.randn(weights.shape[2], generator=torch.Generator().manual_seed(0)).to(weights)
+    bias = None if attended.out_bias is None else attended.out_bias.to(weights)
+    parts = algebra.rebuilt(queries, weights, values, out_weight, bias)
+    whole = torch.matmul(queries, attended.output.to(weights))
+    return relative_error(parts, whole)
+
+
+def _numbers(chosen: int | Sequence[int] | None, what: str, count: int, whose: str) -> list[int] | None:
     if chosen is None:
         return None
     numbers = list(chosen) if isinstance(chosen, (Sequence, range)) else [chosen]
     if any(not isinstance(n, int) for n in numbers):
-        raise InputError(f"{what}s= takes a whole number or several, counted from 0; got {chosen!r}.")
+        raise InputError(f"{what}s= takes a whole number or several, counted from 0.", got=repr(chosen))
     wrong = [n for n in numbers if not -count <= n < count]
-    if wrong or not numbers:
-        raise InputError(f"There is no {what} {wrong[0] if wrong else 'given'}: {what}s are 0 to {count - 1}.")
+    if not numbers:
+        raise InputError(f"no {what} given.", do=f"leave {what}s= out to keep all.")
+    if wrong:
+        raise InputError(f"no {what} {wrong[0]}: {whose} {what}s 0 to {count - 1}.")
     return [n % count for n in numbers]
-
-
-def check_fields(fields: Sequence[str]) -> None:
-    wrong = [f for f in fields if f not in FIELDS]
-    if wrong or isinstance(fields, str):
-        raise InputError(f"fields= takes a tuple of {', '.join(FIELDS)}; got {fields!r}.")

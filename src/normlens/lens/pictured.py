@@ -1,7 +1,4 @@
-"""A trace as plain data for the views.
-
-Room: results to figures. Tensors in, numpy out.
-"""
+"""A trace as a figure: tensors to numpy."""
 
 from __future__ import annotations
 
@@ -11,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normlens import views
-from normlens.corpora.categories import bare, is_punctuation
+from normlens.corpora import bare, is_punctuation
 from normlens.errors import NormlensError
+from normlens.measures import QUANTITIES
 from normlens.models import Side
 
 if TYPE_CHECKING:
     from normlens.lens.block import Block
     from normlens.lens.trace import Trace
 
-NEEDED = ("weights", "transformed_norms", "summed_norms")
 LONGEST = 80  # letters of a title, for each side
 
 
@@ -28,23 +25,22 @@ class NothingToShow(NormlensError):
 
 
 def figure(trace: Trace, index: int, maps: Mapping[str, Sequence[Any]] | None, look: Mapping[str, Any]) -> views.Figure:
-    """Sequence `index` of a trace as a figure, looked at as asked."""
+    """Sequence `index` of a trace as a figure that shows what is asked for."""
     one = trace[index]
     sides = {side.name: side for side in (*one.sides, *one.targets, *(s for more in one.others.values() for s in more))}
     blocks = [block for block in one.blocks if _drawable(block, sides)]
+    asked = [look.get("measures", ())] if isinstance(look.get("measures"), str) else look.get("measures") or ()
+    more = [name for name in asked if name in QUANTITIES]
     if not blocks:
         raise NothingToShow(
             "No block of this trace can be drawn.",
-            cause=(
-                "fields= left out weights, transformed_norms or summed_norms; or the blocks look at windows "
-                "or pooled positions, which no token stands for."
-            ),
+            cause="fields= kept nothing but vectors; or queries and keys are windows or pooled positions, not tokens.",
             do="trace again with the default fields; the numbers are in trace.blocks.",
         )
     shown = {block.tgt for block in blocks} | {block.src for block in blocks}
     sides = {name: side for name, side in sides.items() if name in shown}
     names = list(sides)
-    panels = tuple(_panel(block, names.index(block.tgt), names.index(block.src)) for block in blocks)
+    panels = tuple(_panel(block, names.index(block.tgt), names.index(block.src), more) for block in blocks)
     made = views.Figure(_title(one), str(trace.signature), tuple(_side(side) for side in sides.values()), panels)
     if maps:
         made = made.with_maps({name: [_array(array) for array in arrays] for name, arrays in maps.items()})
@@ -65,15 +61,23 @@ def _shortened(words: Sequence[str]) -> str:
 
 
 def _drawable(block: Block, sides: Mapping[str, Side]) -> bool:
-    if not set(NEEDED) <= set(block.kept) or len(block.weights) != 1:
+    if len(block.sizes) != 1 or not any(quantity.drawable for quantity in block.quantities.values()):
         return False
-    known = tuple(len(sides[name].tokens) if name in sides else 0 for name in (block.tgt, block.src))
-    return known == tuple(block.weights.shape[2:])
+    return tuple(len(sides[name].tokens) if name in sides else 0 for name in (block.tgt, block.src)) == block.sizes[0]
 
 
-def _panel(block: Block, tgt: int, src: int) -> views.Panel:
-    weights, norms, summed = (block.kept[field][0].float().cpu().numpy() for field in NEEDED)
-    return views.attention(block.label, block.kind, tgt, src, weights, norms, summed, block.error, heads=block.heads)
+def _panel(block: Block, tgt: int, src: int, more: Sequence[str]) -> views.Panel:
+    """Everything the block holds that can be drawn, and what was asked for beside it."""
+    held = {name: quantity for name, quantity in block.quantities.items() if quantity.drawable}
+    held |= {name: QUANTITIES[name] for name in more if name not in held and QUANTITIES[name].drawable}
+    stored = [
+        name
+        for name in held
+        if name != "weighted_norms" or name in block.kept or not {"weights", "transformed_norms"} <= set(held)
+    ]
+    arrays = {name: block[name][0].float().cpu().numpy() for name in stored}
+    maps = views.quantity_maps(arrays, held)
+    return views.Panel(block.layer, block.kind, tgt, src, block.heads, block.sizes[0], maps, block.error)
 
 
 def _side(side: Side) -> views.Side:

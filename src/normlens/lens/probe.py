@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from normlens.capture import Untapped, run_untapped
 from normlens.models import NotPutBack, Subject
-from normlens.probes.inputs import candidates
+from normlens.probes import candidates
 
 
 @dataclass(frozen=True, slots=True, eq=False)

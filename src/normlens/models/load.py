@@ -1,7 +1,4 @@
-"""Get a model in: by name, from a folder, as an object, or the embedded one.
-
-Room: loading. Nothing here runs the model.
-"""
+"""Load a model: by name, from a folder, as an object, or the bundled one. Nothing here runs it."""
 
 from __future__ import annotations
 
@@ -15,20 +12,19 @@ import transformers
 from safetensors import SafetensorError
 from torch import nn
 
-from normlens.errors import NormlensError
+from normlens.errors import NormlensError, first_line
 from normlens.models.default import default_folder
-from normlens.models.mismatch import mismatch
 from normlens.models.quiet import quiet
-from normlens.models.training import in_training
+from normlens.models.tokenizer import mismatch
 
 
 class LoadError(NormlensError):
-    """A model could not be brought in."""
+    """A model that cannot be loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A model to look at, with what turns text into its inputs."""
+    """A model, with what turns text into its inputs."""
 
     model: nn.Module
     tokenizer: Any | None  # a tokenizer, a processor, or None when inputs are ids or tensors
@@ -58,13 +54,13 @@ def subject(
     weights: Literal["safetensors", "any"] = "safetensors",
     trust_remote_code: bool = False,
 ) -> Subject:
-    """Bring a model in. An object is taken as it is; a name or folder is loaded; nothing means the embedded model."""
+    """Load a model. An object is taken as it is; a name or folder is loaded; None is the bundled MiniLM."""
     if isinstance(source, nn.Module):
         if dtype is not None or device is not None or revision is not None:
             raise LoadError(
-                "dtype=, device= and revision= belong to models that normlens loads; this one was handed over.",
+                "dtype=, device= and revision= are for a model given by name or folder, not for a model object.",
                 got=f"a {type(source).__name__} object.",
-                do="convert it yourself, model.to(...), before loading.",
+                do="leave them out, and convert the model before loading: model.to(...).",
             )
         return _checked(Subject(_unwrapped(source), tokenizer, _name_of(source), digest(source)))
     folder = default_folder() if source is None else source
@@ -83,15 +79,16 @@ def subject(
         if tokenizer is None:
             tokenizer = _tokenizer(folder, config, options)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        raise LoadError(_explained(folder, error)) from error
+        raise _not_loaded(folder, error) from error
     if device is not None:
         try:
             model.to(device)  # pyright: ignore[reportArgumentType]
         except (RuntimeError, AssertionError) as error:
             raise LoadError(
-                f"The model cannot be moved to the device '{device}': {str(error).splitlines()[0]}",
-                cause="a misspelt name, no such device here, or a torch built without it.",
-                do="--device cpu (device='cpu'), or leave it out.",
+                f"The model cannot be moved to the device '{device}'.",
+                got=first_line(error),
+                cause="a misspelt name, a device that this machine does not have, or a torch built without it.",
+                do="give --device cpu (device='cpu' in Python), or leave it out.",
             ) from error
     commit = getattr(config, "_commit_hash", None)
     return _checked(Subject(model.eval(), tokenizer, name, commit[:8] if commit else digest(model)))
@@ -102,7 +99,7 @@ def configuration(source: str | Path, **options: Any) -> Any:
     try:
         return transformers.AutoConfig.from_pretrained(source, **options)
     except (OSError, ValueError, KeyError) as error:
-        raise LoadError(_explained(source, error)) from error
+        raise _not_loaded(source, error) from error
 
 
 def digest(model: nn.Module) -> str:
@@ -116,6 +113,13 @@ def digest(model: nn.Module) -> str:
     return sample.hexdigest()[:8]
 
 
+def in_training(model: nn.Module) -> tuple[str, ...]:
+    """Paths of the modules in training mode, "" for the model itself; a root in eval mode says nothing of its parts."""
+    if not any(module.training for module in model.modules()):
+        return ()
+    return tuple(name for name, module in model.named_modules() if module.training)
+
+
 def _checked(one: Subject) -> Subject:
     training = in_training(one.model)
     if training:
@@ -123,10 +127,13 @@ def _checked(one: Subject) -> Subject:
         raise LoadError(
             f"'{one.name}' is in training mode{parts}, so dropout would make every number random.",
             cause="a model built from a configuration starts in training mode.",
-            do="model.eval(), then load again.",
+            do="call model.eval(), then load again.",
         )
     if next(one.model.parameters(), None) is None:
-        raise LoadError(f"'{one.name}' has no parameters, so there is no attention to look at.")
+        raise LoadError(
+            f"'{one.name}' has no parameters, so it has no attention to analyse.",
+            do="give a model of transformers, or a module that holds one.",
+        )
     broken = [name for name, p in one.model.named_parameters() if p.is_floating_point() and _has_nan(p)]
     if broken:
         raise LoadError(
@@ -187,22 +194,21 @@ def _name_of(model: nn.Module) -> str:
     )
 
 
-def _explained(source: str | Path, error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    first = text[0] if text else type(error).__name__
+def _not_loaded(source: str | Path, error: Exception) -> LoadError:
     if Path(source).is_dir():
         names = sorted(path.name for path in Path(source).iterdir())
-        has = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") or "nothing"
-        return (
-            f"No model could be loaded from the folder '{source}'.\n  Got: {first}\n  It holds: {has}\n"
-            "  Usual causes: no config.json or no *.safetensors in it, another format, or a copy cut short.\n"
-            "  Do: point at the folder that save_pretrained() wrote; for .bin weights you trust, --any-weights\n"
-            "  (weights='any' in Python)."
+        holds = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") or "nothing"
+        return LoadError(
+            f"No model can be loaded from the folder '{source}'.",
+            got=f"{first_line(error).rstrip('.')}; the folder holds: {holds}.",
+            cause="no config.json or no *.safetensors in it, another format, or a copy that was cut short.",
+            do="give the folder that save_pretrained() wrote; for .bin weights that you trust, add --any-weights "
+            "(weights='any' in Python).",
         )
-    return (
-        f"'{source}' could not be loaded: it is no local folder, and the Hugging Face hub did not give it.\n"
-        f"  Got: {first}\n"
-        "  Usual causes: a misspelt name, no connection to the hub, or a private model without a token.\n"
-        "  Do: check the name; or work offline: no name at all for the embedded model, a folder written by\n"
-        "  save_pretrained(), or in Python normlens.load(model, tokenizer) with objects you already have."
+    return LoadError(
+        f"'{source}' cannot be loaded: it is not a local folder, and the Hugging Face hub did not return it.",
+        got=first_line(error),
+        cause="a misspelt name, no connection to the hub, or a private model without a token.",
+        do="check the name. Offline, leave the name out for the bundled MiniLM, or give a folder that "
+        "save_pretrained() wrote; in Python also normlens.load(model, tokenizer) with objects you already have.",
     )

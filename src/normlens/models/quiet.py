@@ -1,7 +1,4 @@
-"""transformers, without its asides.
-
-Room: what a user of normlens need not read.
-"""
+"""transformers without its notes, warnings and bars."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The tokens of one sequence, as people read them.
-
-Room: ids to words. No model, no tensors.
-"""
+"""The tokens of one sequence, as people read them."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from normlens.models.tokenizer import text_tokenizer
 from normlens.models.words import spell, word_ids
 from normlens.picture import Picture
 
@@ -39,7 +37,7 @@ class Side:
 
 def text_side(name: str, tokenizer: Any | None, ids: Sequence[int]) -> Side:
     """A sequence of token ids, read with the tokenizer; without one, the ids stand for themselves."""
-    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+    tokenizer = text_tokenizer(tokenizer)
     if tokenizer is None or not hasattr(tokenizer, "convert_ids_to_tokens"):
         tokens = tuple(str(i) for i in ids)
         return Side(name, tuple(ids), tokens, (False,) * len(tokens), tuple(range(len(tokens))))

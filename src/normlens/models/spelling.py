@@ -1,7 +1,5 @@
 """From words to subwords: how a tokenizer spells a sentence whose words are given, and which word each piece is of.
 
-Room: words and ids. No model.
-
 Fast tokenizers read the sentence as a whole, words joined by spaces, and say where each piece stands in it. The others
 (sentencepiece without a fast twin, such as Marian's) spell word by word, which for them is the same: no piece of theirs
 reaches over a space.
@@ -14,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
+
+from normlens.models.tokenizer import text_tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Speller:
     """Spells many sentences with one tokenizer, remembering words it has seen."""
 
     def __init__(self, tokenizer: Any, *, as_target: bool) -> None:
-        self.tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+        self.tokenizer = text_tokenizer(tokenizer)
         self._argument = "text_target" if as_target else "text"
         self._seen: dict[str, tuple[int, ...]] = {}
         self._special: tuple[list[int], list[int]] | None = None

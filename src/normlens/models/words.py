@@ -1,7 +1,4 @@
-"""From subwords back to words.
-
-Room: tokens and strings. No tensors.
-"""
+"""From subwords back to words."""
 
 from __future__ import annotations
 

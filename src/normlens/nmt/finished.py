@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from normlens.models.quiet import quiet
-from normlens.nmt.folder import CARD, FRESH, MODEL, SUBWORDS, FolderError, Plan, write_text, writing
+from normlens.models import quiet
+from normlens.nmt.folder import CARD, FRESH, MODEL, SUBWORDS, FolderError, Setup, write_text, writing
 from normlens.nmt.model import load_translator
 from normlens.nmt.recipe import Recipe
 from normlens.version import __version__
@@ -27,12 +27,12 @@ The weights are stored in half precision. Load them in single precision, where e
 """
 
 
-def card(plan: Plan, history: Sequence[dict[str, Any]], *, data: str, valid_data: str) -> str:
+def card(setup: Setup, history: Sequence[dict[str, Any]], *, data: str, valid_data: str) -> str:
     """README.md of a trained model."""
-    best = max(reversed(history), key=lambda look: look["bleu"])
-    source, target = plan.languages
-    began = FRESH if plan.start == FRESH else f"an earlier model (sha256 {plan.start[:12]})"
-    numbers = "\n".join(f"| {name} | {value} |" for name, value in asdict(plan.recipe).items())
+    best = max(reversed(history), key=lambda validation: validation["bleu"])
+    source, target = setup.languages
+    began = FRESH if setup.start == FRESH else f"an earlier model (sha256 {setup.start[:12]})"
+    numbers = "\n".join(f"| {name} | {value} |" for name, value in asdict(setup.recipe).items())
     return f"""---
 library_name: transformers
 pipeline_tag: translation
@@ -54,7 +54,7 @@ It reads and writes text without case, with every punctuation mark as a word of 
 | minutes of training | {history[-1]["minutes"]:.1f} |
 | updates | {history[-1]["update"]} |
 | kept: the model after update | {best["update"]} |
-| its BLEU (sacreBLEU, greedy, lower-cased, at most {plan.valid_limit} pairs) | {best["bleu"]:.2f} |
+| its BLEU (sacreBLEU, greedy, lower-cased, at most {setup.valid_limit} pairs) | {best["bleu"]:.2f} |
 | its loss per subword on the validation pairs | {best["valid_loss"]:.4f} |
 
 `history.json` of the training holds every validation.
@@ -64,7 +64,7 @@ It reads and writes text without case, with every punctuation mark as a word of 
 | | |
 |---|---|
 {numbers}
-| seed | {plan.seed} |
+| seed | {setup.seed} |
 
 `vocabulary` counts the subwords of each language, `tokens` those of an update; pairs of more than `longest` words a
 side were left out. AdamW (0.9, 0.98) without weight decay, gradients cut to norm 1, single precision.
@@ -76,8 +76,8 @@ def shipped(folder: Path, out: Path) -> Path:
     if not (folder / CARD).exists():
         raise FolderError(
             f"'{folder}' has no model card, {CARD}.",
-            cause="its training is not finished; the card is written at the end.",
-            do="finish it: the same command with --resume; or write a card.",
+            cause="the training is not finished: the card is written at its end.",
+            do="finish the training with the same command and --resume; or write a card.",
         )
     model, _ = load_translator(folder)
     _check_fits(folder, model)
@@ -99,9 +99,9 @@ def _check_fits(folder: Path, model: torch.nn.Module) -> None:
     if not largest < torch.finfo(torch.float16).max:
         raise FolderError(
             f"The weights of '{folder}' do not fit into half precision.",
-            got=f"one of size {largest:.3g}.",
+            got=f"a weight of {largest:.3g}.",
             cause="a training that diverged.",
-            do="train with a lower rate.",
+            do="train again with a lower --rate.",
         )
 
 
@@ -110,9 +110,9 @@ def sized(recipe: Recipe, start: Path) -> Recipe:
     missing = [name for name in ("config.json", MODEL, *SUBWORDS) if not (start / name).exists()]
     if missing:
         raise FolderError(
-            f"No training can begin from '{start}': it has no {', no '.join(missing)}.",
-            cause="the model is not one that `normlens nmt train` made.",
-            do="give the folder of a training, or train from fresh weights.",
+            f"No training can start from '{start}': it has no {', no '.join(missing)}.",
+            cause="the model was not trained by `normlens nmt train`.",
+            do="give --start the folder of a training, or leave it out to train from fresh weights.",
         )
     config = json.loads((start / "config.json").read_text(encoding="utf-8"))
     vocabulary = max(config["vocab_size"], config["decoder_vocab_size"])

@@ -34,18 +34,15 @@ class Recipe:
         for name, value in asdict(self).items():
             shares = name in ("dropout", "smoothing", "cooldown")
             if not (0 <= value < 1 if shares else 0 < value < float("inf")):
-                wanted = "from 0 up to, but not, 1" if shares else "more than 0"
+                wanted = "at least 0 and below 1" if shares else "above 0 and finite"
                 raise RecipeError(
-                    f"A recipe cannot have {name} {value}.",
-                    do=f"give {wanted}.",
+                    f"{name} must be {wanted} (got {value}).",
+                    do=f"change {name}, or leave it out for the number of the preset.",
                 )
         if self.width % self.heads:
             raise RecipeError(
-                f"A width of {self.width} cannot be shared by {self.heads} heads.",
-                do=(
-                    f"give a width that is a multiple of {self.heads}, such as "
-                    f"{(self.width // self.heads + 1) * self.heads}, or another number of heads."
-                ),
+                f"width must be a multiple of heads (got width {self.width} and {self.heads} heads).",
+                do=f"give --width {(self.width // self.heads + 1) * self.heads}, or another number of --heads.",
             )
 
     def rate_at(self, update: int) -> float:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
-from normlens.errors import NormlensError
+from normlens.errors import NormlensError, first_line
 from normlens.nmt.folder import write_text, writing
 
 LIBRARIES = {"sentencepiece": "subwords", "sacrebleu": "BLEU scores"}
@@ -38,8 +38,8 @@ def check_libraries(*names: str) -> None:
             import_module(name)
         except ImportError as error:
             raise LibraryMissing(
-                f"Translation models need {name} for their {LIBRARIES[name]}, and it is not installed.",
-                do="pip install 'normlens[nmt]'.",
+                f"Translation models need {name} for their {LIBRARIES[name]}, and {name} is not installed.",
+                do="pip install 'normlens[nmt]'",
             ) from error
 
 
@@ -54,8 +54,8 @@ def train_subwords(lines: Iterable[str], prefix: Path, *, size: int, seed: int =
 
     if size <= len(SPECIAL):
         raise SubwordError(
-            f"{size} subwords are too few for any text.",
-            do="ask for a larger vocabulary.",
+            f"A vocabulary of {size} subwords is too small for any text.",
+            do="give a larger --vocabulary.",
         )
     sentencepiece.set_random_generator_seed(seed)
     model = io.BytesIO()
@@ -76,7 +76,7 @@ def train_subwords(lines: Iterable[str], prefix: Path, *, size: int, seed: int =
                 minloglevel=3,
             )
         except RuntimeError as error:
-            raise SubwordError(_explained(error, size)) from error
+            raise _no_subwords(error, size) from error
     with writing(prefix.parent):
         prefix.with_suffix(".spm").write_bytes(_without(model.getvalue(), rules))
     trained = sentencepiece.SentencePieceProcessor(model_file=str(prefix.with_suffix(".spm")))
@@ -95,17 +95,19 @@ def write_vocabulary(pieces: list[str], path: Path) -> None:
     write_text(path, json.dumps(numbers, ensure_ascii=False))
 
 
-def _explained(error: RuntimeError, size: int) -> str:
+def _no_subwords(error: RuntimeError, size: int) -> SubwordError:
     letters = re.search(r"required_chars\. -?\d+ vs (\d+)", str(error))
     if letters:
         needed = int(letters[1]) + len(SPECIAL) - 1
-        return (
-            f"{size} subwords are too few for this text, which needs {needed} for its letters alone.\n"
-            "  Do: ask for a larger vocabulary."
+        return SubwordError(
+            f"A vocabulary of {size} subwords is too small for this text, which needs {needed} for its letters alone.",
+            do=f"give --vocabulary {needed} or more.",
         )
-    return (
-        f"No subwords can be learned from this text.\n  Got: {error}\n"
-        "  Usual cause: every line is longer than 4,000 bytes.\n  Do: give one sentence a line."
+    return SubwordError(
+        "No subwords can be learned from this text.",
+        got=first_line(error),
+        cause="every line is longer than 4,000 bytes.",
+        do="give one sentence a line.",
     )
 
 

@@ -13,7 +13,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from normlens.corpora.files import lines, opened
+from normlens.corpora import file_lines
 from normlens.errors import NormlensError
 
 Pair = tuple[str, str]
@@ -33,29 +33,31 @@ class Parallel:
     encoding: str = "utf-8"
 
     def __iter__(self) -> Iterator[Pair]:
-        both = zip_longest(_lines(self.source, self.encoding), _lines(self.target, self.encoding))
+        both = zip_longest(file_lines(self.source, self.encoding), file_lines(self.target, self.encoding))
         for number, (source, target) in enumerate(both, 1):
             if source is None or target is None:
-                raise TextError(self._uneven(number, 1 + sum(1 for _ in both)))
+                raise self._uneven(number, 1 + sum(1 for _ in both))
             yield source.strip(), target.strip()
 
     def describe(self) -> str:
         """The names of the two files, wherever they lie."""
         return f"{self.source.name} and {self.target.name}"
 
-    def _uneven(self, number: int, rest: int) -> str:
+    def _uneven(self, number: int, rest: int) -> TextError:
         """`number` is the first line that only one file has, `rest` how many it has from there on."""
         longer = (
             self.source
-            if any(n == number for n, _ in enumerate(_lines(self.source, self.encoding), 1))
+            if any(n == number for n, _ in enumerate(file_lines(self.source, self.encoding), 1))
             else self.target
         )
         counts = {self.source: number - 1, self.target: number - 1} | {longer: number - 1 + rest}
-        return (
-            f"{longer}:{number}: there is no such line in the other file.\n"
-            f"  Got: {counts[self.source]} lines in '{self.source}', {counts[self.target]} in '{self.target}'.\n"
-            "  Usual causes: one download was cut short, empty lines were deleted in one file only, or a line break\n"
-            "  stands inside a sentence.\n  Do: give two files whose lines belong together, one sentence pair a line."
+        return TextError(
+            f"{longer}:{number}: there is no such line in the other file.",
+            got=f"{counts[self.source]} lines in '{self.source}', {counts[self.target]} in '{self.target}'.",
+            cause="one download was cut short, empty lines were deleted in one file only, or a line break is inside "
+            "a sentence.",
+            do="give two files of the same number of lines, where line n of one is the translation of line n of the "
+            "other.",
         )
 
 
@@ -75,11 +77,11 @@ def parallel(source: str | Path, target: str | Path, *, encoding: str = "utf-8")
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise TextError(
                 f"'{path}' is a pipe, which can be read only once.",
-                cause="<( ) on the command line; training reads its text several times.",
+                cause="<( ) on the command line; the text is read several times.",
                 do="give a file; it may be packed as .gz, .xz or .bz2.",
             )
     if both.source.is_file() and both.target.is_file() and both.source.samefile(both.target):
-        raise TextError(_same(both.describe()))
+        raise _same(both.describe())
     return both
 
 
@@ -92,7 +94,7 @@ def survey(pairs: Iterable[Pair], name: str = "the pairs") -> Survey:
     """Read everything once: count, hash, and refuse what is no parallel text."""
     if isinstance(pairs, Iterator):
         raise TextError(
-            f"The pairs can be read only once: {type(pairs).__name__}.",
+            f"The pairs are a {type(pairs).__name__}, which can be read only once.",
             do="give a list of pairs, or parallel(source, target) for files.",
         )
     content, count, left_out, differ = hashlib.sha256(), 0, 0, False
@@ -107,11 +109,11 @@ def survey(pairs: Iterable[Pair], name: str = "the pairs") -> Survey:
         raise TextError(
             f"There is no text in {name}.",
             got=f"{left_out} pairs, each with an empty side.",
-            cause="an empty file, or blank lines alone.",
+            cause="an empty file, or a file of blank lines.",
             do="give at least one pair of sentences.",
         )
     if not differ:
-        raise TextError(_same(name))
+        raise _same(name)
     return Survey(count, left_out, content.hexdigest()[:12])
 
 
@@ -145,8 +147,8 @@ def read(pairs: Iterable[Pair], valid: Iterable[Pair] | None) -> Text:
     kept = found.pairs - count
     if not kept:
         raise TextError(
-            "One pair is not enough: the last ones are held back for validation.",
-            do="give more pairs, or others to validate on.",
+            "One pair is not enough: the last pairs are held back for validation.",
+            do="give more pairs, or pairs to validate on with --valid-source and --valid-target (valid= in Python).",
         )
     held, named = list(islice(with_text(pairs), kept, None)), f"its last {count} pairs, held back"
     return Text(pairs, kept, found.left_out, found.digest, name, held, named, named)
@@ -157,13 +159,9 @@ def _name(pairs: Iterable[Pair]) -> str:
     return describe() if describe else "pairs given in Python"
 
 
-def _lines(path: Path, encoding: str) -> Iterator[str]:
-    with opened(path) as stream:
-        yield from lines(stream, str(path), encoding)
-
-
-def _same(name: str) -> str:
-    return (
-        f"Source and target are the same text: {name}.\n"
-        "  Usual cause: one file was given for both sides.\n  Do: give a text and its translation."
+def _same(name: str) -> TextError:
+    return TextError(
+        f"Source and target are the same text: {name}.",
+        cause="one file was given for both sides.",
+        do="give a text and its translation.",
     )

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from normlens.models.quiet import quiet
-from normlens.nmt.loss import loss
-from normlens.nmt.pairs import Pairs
+from normlens.models import quiet
+from normlens.nmt.batches import Pairs
+from normlens.nmt.model import loss
 from normlens.nmt.subwords import PAD, check_libraries
 from normlens.nmt.text import Pair
 
@@ -22,11 +22,11 @@ TOKENS = 6000  # of a batch whose loss is taken
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """One look at the held-back pairs."""
+    """The scores of a model on the held-back pairs."""
 
     update: int
     minutes: float  # of training so far, all sessions together
-    train_loss: float  # label-smoothed, mean since the last look
+    train_loss: float  # label-smoothed, mean since the last validation
     valid_loss: float  # not smoothed, per target subword
     bleu: float
 
@@ -38,16 +38,16 @@ class Held:
     pairs: Pairs
     lines: Sequence[Pair]  # those that are translated
 
-    def look(self, model: Any, tokens: Any, *, update: int, minutes: float, train_loss: float) -> Validation:
+    def validate(self, model: Any, tokens: Any, *, update: int, minutes: float, train_loss: float) -> Validation:
         """Loss of all pairs, BLEU of the translated ones; the model is left in training mode."""
         model.eval()
         score = bleu(
             list(translate(model, tokens, [source for source, _ in self.lines], beams=1)),
             [target for _, target in self.lines],
         )
-        found = Validation(update, minutes, train_loss, self._loss(model), score)
+        validation = Validation(update, minutes, train_loss, self._loss(model), score)
         model.train()
-        return found
+        return validation
 
     @torch.inference_mode()
     def _loss(self, model: Any) -> float:

@@ -1,22 +1,111 @@
-"""The experiments of the 2020 paper, run as it ran them.
+"""The experiments of the 2020 paper, run as it ran them, and compared with it.
 
-Room: the setting. Sequences of 128 tokens at most, four categories, ranks by the order of the vocabulary.
+Sequences of 128 tokens at most, four categories, ranks by the order of the vocabulary. Only plain self-attention is
+compared, the one kind the paper has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from normlens.corpora import Categories, Category
+from normlens.corpora import Categories, Category, Corpus, CorpusError, corpus
 from normlens.errors import NormlensError
 from normlens.lens import Lens
 from normlens.models import Subject
-from normlens.papers.compare import Comparison, compare
-from normlens.papers.data import Data
-from normlens.papers.expected import CLS, LENGTH, MODEL, SEP, STOPS
+from normlens.papers.comparison import Cell, Comparison, figure, missing
+from normlens.papers.kobayashi2020 import (
+    CLS,
+    DATA,
+    HEAD_DIM,
+    HEADS,
+    LAYERS,
+    LENGTH,
+    MODEL,
+    OTHER,
+    SEP,
+    STOPS,
+    TABLE_2,
+    cells_of,
+)
 from normlens.studies import Findings, study
+
+FILE = "unlabeled_attn.pkl"
+
+
+class DataMissing(CorpusError):
+    """The data of the paper is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A corpus to run, and its checksums where they can be counted without a tokenizer."""
+
+    corpus: Corpus
+    checksums: dict[str, int] | None  # None for texts, whose tokens are not known yet
+
+    @property
+    def stand_in(self) -> str:
+        """Why this is not the paper's data; empty when it is."""
+        if self.checksums is None:
+            return f"It is not the paper's 992 sequences: {self.corpus.describe()} holds texts, and those are tokens."
+        return unlike(self.checksums)
+
+
+def read(source: str | os.PathLike[str], limit: int | None = None) -> Data:
+    """Clark et al.'s file, or any corpus in its place; single texts are taken two by two, to have the paper's form."""
+    if source == "-":
+        return Data(corpus(source, pairs=True), None)
+    if not Path(source).exists():
+        raise DataMissing(
+            f"There is no data '{source}'. The paper ran on the 992 sequences in '{FILE}' of Clark et al. "
+            "(2019), which are theirs to give.",
+            do=(
+                'get it as https://github.com/clarkkev/attention-analysis describes (README, "Attention '
+                f'Analysis"), and give --data path/to/{FILE}; any other corpus (text, .jsonl, .csv, .pkl) '
+                "works as a stand-in."
+            ),
+        )
+    texts = corpus(source)
+    items = []
+    for item in texts:
+        if item.tokens is None:
+            paired = corpus(source, pairs=True) if len(item.texts) == 1 else texts
+            return Data(paired, None)
+        items.append(item)
+    kept = replace(texts, start=lambda: iter(items))  # Clark et al.'s file is gigabytes of maps around few tokens
+    return Data(kept, _counted(item.tokens or () for item in items[:limit]))
+
+
+def unlike(sums: Mapping[str, int | None]) -> str:
+    """What tells these checksums, as far as they were counted, from the paper's; empty when nothing does."""
+    counted = [(name, got, paper) for name, paper in DATA.items() if (got := sums.get(name)) is not None]
+    wrong = [one for one in counted if one[1] != one[2]]
+    if not wrong:
+        return ""
+    parts = [f"{got:,} {name}, not {paper:,}" for name, got, paper in wrong[:2]]
+    more = f"; {len(wrong)} of {len(counted)} checksums differ" if len(wrong) > 2 else ""
+    return f"It is not the paper's 992 sequences: {'; '.join(parts)}{more}."
+
+
+def _counted(sequences: Iterable[tuple[str, ...]]) -> dict[str, int]:
+    counts = dict.fromkeys(DATA, 0)
+    for whole in sequences:
+        tokens = whole[:LENGTH]
+        size = len(tokens)
+        of = {CLS: tokens.count(CLS), SEP: tokens.count(SEP), STOPS: tokens.count(",") + tokens.count(".")}
+        of[OTHER] = size - sum(of.values())
+        counts["sequences"] += 1
+        counts["tokens"] += size
+        counts["Σ n² over sequences"] += size * size
+        for name in (CLS, SEP):
+            counts[f"{name} tokens"] += of[name]
+        for name, count in of.items():
+            counts[f"pairs per head, {name}"] += size * count
+    return counts
 
 
 class ReproductionError(NormlensError):
@@ -33,7 +122,7 @@ def reproduce(
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Findings, Comparison]:
-    """Run every study of the paper on the data and hold what was found against what was printed.
+    """Run every study of the paper on the data and compare the results with what was printed.
 
     `ranks` is a file of frequency ranks in place of the paper's rule. With a `folder` the run is saved as it goes.
     """
@@ -57,6 +146,101 @@ def reproduce(
         progress=progress,
     )
     return findings, compare(findings, other_model=_other_model(lens.subject))
+
+
+def compare(findings: Findings, *, other_model: str = "") -> Comparison:
+    """Compare findings with the paper.
+
+    `other_model` says why the model is not bert-base-uncased, if that is known; else its shape decides. Numbers of
+    a stand-in stand beside the paper's without a verdict.
+    """
+    sums, run = checksums(findings), findings.run
+    other_data, other_model = unlike(sums), other_model or _other_shape(findings)
+    return Comparison(
+        paper="Kobayashi et al. (2020), arXiv 2004.10102v1",
+        model=run.model,
+        data=run.corpus,
+        signature=str(run.signature),
+        error=run.error,
+        other_data=other_data,
+        other_model=other_model,
+        notes=(*_reading(sums, other_data, other_model), *_notes(findings)),
+        cells=(*_data(sums), *cells_of(findings, is_other=bool(other_model))),
+    )
+
+
+def checksums(findings: Findings) -> dict[str, int | None]:
+    """What the run counted, under the names of `DATA`; None for what it did not."""
+    run = findings.run
+    sums: dict[str, int | None] = dict.fromkeys(DATA)
+    sums |= {"sequences": run.items, "tokens": run.tokens, "Σ n² over sequences": run.squares}
+    if (categories := findings["categories"].get("self")) is not None:
+        for name in {CLS, SEP} & set(categories.names):
+            sums[f"{name} tokens"] = int(categories.tokens[categories.names.index(name)])
+    correlation = None if "self" in run.causal else findings["correlation"].get("self")  # else not every pair is seen
+    if correlation is not None and (heads := len(correlation.layers) * correlation.rho_heads.shape[2]):
+        for name, pairs in zip(correlation.names, correlation.pairs, strict=True):
+            if name in TABLE_2 and pairs % heads == 0:
+                sums[f"pairs per head, {name}"] = int(pairs) // heads
+    return sums
+
+
+def _data(sums: dict[str, int | None]) -> list[Cell]:
+    """Exact, to the last token."""
+    cells = []
+    for name, paper in DATA.items():
+        (what, _, where), got = name.partition(", "), sums[name]
+        if got is None:
+            cells.append(missing("Data", what, where, str(paper), "it was not counted"))
+        else:
+            cells.append(figure("Data", what, where, str(paper), got))
+    return cells
+
+
+def _other_shape(findings: Findings) -> str:
+    """Why these cannot be the heads of bert-base-uncased."""
+    result = findings["dispersion"].get("self")
+    if result is None:
+        return "the norms of its self-attention were not measured"
+    layers, heads = result.transformed.mean.shape
+    if (result.layers, heads) != (tuple(range(LAYERS)), HEADS) or not result.transformed.count.all():
+        return f"{layers} layers of {heads} heads were measured, and bert-base-uncased has {LAYERS} of {HEADS}"
+    if result.singular is None:
+        return "the size of its heads is not known"
+    size = result.singular.shape[2] - 1
+    return "" if size == HEAD_DIM else f"its heads have {size} dimensions, and those of bert-base-uncased {HEAD_DIM}"
+
+
+def _reading(sums: dict[str, int | None], other_data: str, other_model: str) -> list[str]:
+    """What must be known before any cell is read."""
+    lines = []
+    if other_data:
+        lines.append(f"The data is a stand-in. {other_data} The cells below are not expected to agree.")
+    elif None in sums.values():
+        lines.append("The data may be the paper's: the checksums that were counted agree, but not all were counted.")
+    else:
+        lines.append(f"The data is the paper's: all {len(DATA)} checksums agree.")
+    if other_model:
+        lines.append(
+            f"The model is a stand-in: {other_model}. Its numbers are printed beside the paper's, but none is judged, "
+            "and nothing follows for the paper."
+        )
+    else:
+        lines.append(
+            "The model has the shape of bert-base-uncased. Whether its weights are the paper's is not checked: see its "
+            "name and revision in the signature."
+        )
+    lines.append(
+        "Layers and heads are counted from 1 here, as in the paper's tables: its layer 2, head 4 is L1H3 elsewhere in "
+        "normlens. A number agrees when it rounds to what was printed; Figure 3 is read off its drawing."
+    )
+    return lines
+
+
+def _notes(findings: Findings) -> list[str]:
+    """What the run itself has to say about these numbers."""
+    results = (findings["dispersion"].get("self"), findings["correlation"].get("self"))
+    return [*findings.run.notes, *(note for result in results if result is not None for note in result.notes)]
 
 
 def _categories(tokenizer: Any) -> Categories:

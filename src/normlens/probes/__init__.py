@@ -1,12 +1,14 @@
-"""Any registered model type, small, with random weights and inputs it accepts.
+"""Made-up inputs for any model, and any registered model type built small to give them to.
 
-Room: models for proofs and tests. Knows `transformers`; nothing of capture or decomposition.
+Room: models for proofs and tests, in two halves: `inputs` for whatever model there is, `small` for `doctor --tiny` and
+the sweep. Knows `transformers`; nothing of capture or algebra.
 """
 
-from normlens.probes.build import Probe as Probe
-from normlens.probes.build import Tiny as Tiny
-from normlens.probes.build import TinyError as TinyError
-from normlens.probes.build import build as build
-from normlens.probes.build import build_from as build_from
-from normlens.probes.classes import model_types as model_types
-from normlens.probes.shrink import shrink as shrink
+from normlens.probes.inputs import candidates as candidates
+from normlens.probes.small import Probe as Probe
+from normlens.probes.small import Tiny as Tiny
+from normlens.probes.small import TinyError as TinyError
+from normlens.probes.small import build as build
+from normlens.probes.small import build_from as build_from
+from normlens.probes.small import model_types as model_types
+from normlens.probes.small import shrink as shrink

@@ -1,8 +1,8 @@
 """Numbers as ordered codes, as fine as a given number of distinct codes allows.
 
-Room: statistics. The bits of a float32 are in the order of the numbers, so leaving out low bits makes bins that are
-narrow near zero and wide far from it. How many bits must go follows from the set of numbers alone, never from the order
-in which they came: a superset needs at least as coarse codes, so streams can be merged in any order.
+The bits of a float32 are in the order of the numbers, so leaving out low bits makes bins that are narrow near zero and
+wide far from it. How many bits must go follows from the set of numbers alone, never from the order in which they came:
+a superset needs at least as coarse codes, so streams can be merged in any order.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Statistics on disk: arrays as safetensors, the rest as JSON in its header.
-
-Room: statistics. A file is written beside its place and then moved there, so a killed run leaves the old one whole.
-"""
+"""Statistics on disk: arrays as safetensors, the rest as JSON in its header."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -16,14 +12,16 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from normlens.errors import NormlensError
+from normlens.errors import NormlensError, first_line
+from normlens.files import replacing
 from normlens.statistics.histogram import Histogram
 from normlens.statistics.moments import Moments
+from normlens.statistics.products import Products
 from normlens.statistics.ranks import Ranks
 from normlens.statistics.sample import Sample
 
-Statistic = Moments | Histogram | Ranks | Sample
-KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Moments, Histogram, Ranks, Sample)}
+Statistic = Moments | Histogram | Products | Ranks | Sample
+KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Moments, Histogram, Products, Ranks, Sample)}
 
 
 class StateError(NormlensError):
@@ -31,26 +29,25 @@ class StateError(NormlensError):
 
 
 def write(path: Path, statistics: Mapping[str, Statistic], facts: Mapping[str, Any]) -> None:
-    """Put named statistics and some facts about them into one file."""
+    """Put named statistics and some facts about them into one file, whole or not at all."""
     arrays: dict[str, np.ndarray] = {}
     plain: dict[str, dict[str, Any]] = {}
     for name, one in statistics.items():
         parts = {field.name: getattr(one, field.name) for field in fields(one)}
         plain[name] = {"kind": type(one).__name__} | {k: v for k, v in parts.items() if not isinstance(v, np.ndarray)}
         arrays |= {f"{name}:{k}": _narrow(v) for k, v in parts.items() if isinstance(v, np.ndarray)}
-    beside = path.with_name(path.name + ".new")
     try:
-        beside.touch()
-        mode = beside.stat().st_mode  # as every new file has it; safetensors would keep the file to its owner
-        save_file(arrays, beside, {"run": json.dumps({"statistics": plain, "facts": facts})})
-        beside.chmod(mode)
-        os.replace(beside, path)
+        with replacing(path) as unfinished:
+            unfinished.touch()
+            mode = unfinished.stat().st_mode  # as every new file has it; safetensors would keep the file to its owner
+            save_file(arrays, unfinished, {"run": json.dumps({"statistics": plain, "facts": facts})})
+            unfinished.chmod(mode)
     except (OSError, SafetensorError) as error:
-        beside.unlink(missing_ok=True)
         raise StateError(
-            f"The state of the run could not be written to {path}: {getattr(error, 'strerror', None) or error}.",
-            cause="the disk is full, or the folder may not be written to.",
-            do="make room and run again with --resume; what was saved before is still there.",
+            f"The state of the run cannot be written to '{path}'.",
+            got=first_line(error),
+            cause="the disk is full, or you may not write to the folder.",
+            do="make room and run again with --resume (resume=True in Python); what was saved before is still there.",
         ) from error
 
 
@@ -67,7 +64,9 @@ def read(path: Path) -> tuple[dict[str, Statistic], dict[str, Any]]:
                 arrays[name][part] = one.astype(np.int64) if one.dtype == np.int32 else one
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise StateError(
-            f"{path} does not hold the state of a run of this version: {getattr(error, 'strerror', None) or error}.",
+            f"'{path}' does not hold the state of a run of this version.",
+            got=first_line(error),
+            cause="a file of another version of normlens, or a damaged one.",
             do="give another folder, or remove that file to start again.",
         ) from error
     return {

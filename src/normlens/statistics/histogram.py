@@ -1,7 +1,4 @@
-"""How often each size of number occurs, in bins that fit the numbers seen.
-
-Room: statistics. Knows nothing of attention.
-"""
+"""How often each size of number occurs, in bins that fit the numbers seen."""
 
 from __future__ import annotations
 

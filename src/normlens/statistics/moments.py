@@ -1,7 +1,4 @@
-"""Count, mean, spread and range of a stream of numbers, cell by cell.
-
-Room: statistics. Knows nothing of attention.
-"""
+"""Count, mean, spread and range of a stream of numbers, cell by cell."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ class Moments:
         values = values.astype(np.float64)
         count = np.bincount(cells, minlength=size)
         mean = np.bincount(cells, values, minlength=size) / np.maximum(count, 1)
-        squares = np.bincount(cells, (values - mean[cells]) ** 2, minlength=size)
+        squares = np.bincount(cells, (values - mean[cells]) ** 2, minlength=size).astype(np.float64)  # also of nothing
         low, high = np.full(size, np.inf), np.full(size, -np.inf)
         np.minimum.at(low, cells, values)
         np.maximum.at(high, cells, values)

@@ -1,7 +1,5 @@
 """Spearman's ρ over billions of pairs: one pass, bounded memory, ties as average ranks.
 
-Room: statistics. Knows nothing of attention.
-
 Each axis keeps a bounded number of codes (see codes.py), the finest that the numbers allow, and the table counts pairs
 of codes. ρ is then exact for numbers rounded to their codes. Numbers that share a code count as tied, which moves ρ by
 about ρ/k², k being the number of codes that hold most of the stream.
@@ -64,7 +62,7 @@ class Ranks:
 
     @property
     def rho(self) -> float:
-        """Spearman's ρ: the correlation of the average ranks. NaN when either side is constant or nothing was seen."""
+        """Spearman's ρ: Pearson's of the average ranks. NaN when either side is constant or nothing was seen."""
         return pooled([self]).rho
 
     @property
@@ -91,7 +89,7 @@ class Ranks:
 
 
 class Pooled(NamedTuple):
-    """The rank correlation of many tables taken together."""
+    """The Spearman's ρ of many tables taken together."""
 
     pairs: int
     rho: float

@@ -1,6 +1,6 @@
 """A uniform sample of a stream, of bounded size.
 
-Room: statistics. Every row comes with a random priority and the smallest are kept, so samples merge in any order.
+Every row comes with a random priority and the smallest are kept, so samples merge in any order.
 """
 
 from __future__ import annotations

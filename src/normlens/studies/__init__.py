@@ -1,11 +1,59 @@
-"""Named questions asked of a whole corpus."""
+"""Questions asked of a whole corpus, one file each, and the loop that runs them.
 
-from normlens.studies.questions import study as study
-from normlens.studies.results import Categories as Categories
-from normlens.studies.results import Correlation as Correlation
-from normlens.studies.results import Dispersion as Dispersion
-from normlens.studies.results import Findings as Findings
-from normlens.studies.results import Frequency as Frequency
-from normlens.studies.results import Spread as Spread
-from normlens.studies.setting import STUDIES as STUDIES
-from normlens.studies.setting import StudyError as StudyError
+Room: from a corpus and a proved model to results and their sections. No HTML, no matplotlib.
+"""
+
+from normlens.studies.batches import Batch as Batch
+from normlens.studies.batches import Group as Group
+from normlens.studies.batches import batches as batches
+from normlens.studies.batches import shards as shards
+from normlens.studies.categories import Categories as Categories
+from normlens.studies.correlation import Constant as Constant
+from normlens.studies.correlation import Correlation as Correlation
+from normlens.studies.dispersion import Dispersion as Dispersion
+from normlens.studies.dispersion import Spread as Spread
+from normlens.studies.dispersion import stretch as stretch
+from normlens.studies.findings import Findings as Findings
+from normlens.studies.forgetting import Forgetting as Forgetting
+from normlens.studies.forgetting import ForgettingStudy as ForgettingStudy
+from normlens.studies.frequency import Frequency as Frequency
+from normlens.studies.importance import Importance as Importance
+from normlens.studies.importance import ImportanceStudy as ImportanceStudy
+from normlens.studies.losses import LOSSES as LOSSES
+from normlens.studies.means import extremes as extremes
+from normlens.studies.means import mean_over as mean_over
+from normlens.studies.pruning import HeadImportance as HeadImportance
+from normlens.studies.removal import importance as importance
+from normlens.studies.report import DEFAULT as DEFAULT
+from normlens.studies.report import STATISTICS as STATISTICS
+from normlens.studies.report import STUDIES as STUDIES
+from normlens.studies.report import NoTable as NoTable
+from normlens.studies.report import Report as Report
+from normlens.studies.report import chosen as chosen
+from normlens.studies.report import findings as findings
+from normlens.studies.report import report as report
+from normlens.studies.report import study as study
+from normlens.studies.request import Request as Request
+from normlens.studies.request import request as request
+from normlens.studies.run import Run as Run
+from normlens.studies.seen import Facts as Facts
+from normlens.studies.seen import Pass as Pass
+from normlens.studies.seen import Seen as Seen
+from normlens.studies.seen import seen_block as seen_block
+from normlens.studies.segmentation import Segmented as Segmented
+from normlens.studies.segmentation import SegmentError as SegmentError
+from normlens.studies.segmentation import segment as segment
+from normlens.studies.segmentation_scores import SegmentationScores as SegmentationScores
+from normlens.studies.segmentation_scores import segmentation_scores as segmentation_scores
+from normlens.studies.shortening import Shortened as Shortened
+from normlens.studies.shortening import shorten as shorten
+from normlens.studies.similarity import Similarity as Similarity
+from normlens.studies.similarity import SimilarityStudy as SimilarityStudy
+from normlens.studies.sinks import Sinks as Sinks
+from normlens.studies.sinks import SinksStudy as SinksStudy
+from normlens.studies.study import Counter as Counter
+from normlens.studies.study import Needs as Needs
+from normlens.studies.study import Study as Study
+from normlens.studies.study import StudyError as StudyError
+from normlens.studies.sums import Sums as Sums
+from normlens.studies.tally import Tally as Tally

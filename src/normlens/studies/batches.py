@@ -1,23 +1,22 @@
-"""From items of a corpus to batches a model can run, sequences of like length together.
-
-Room: studies. Nothing here runs the model, except that a translation model may have to write its own target.
-"""
+"""From items of a corpus to batches a model can run, sequences of like length together."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Int
 
 from normlens.corpora import Categories, Corpus, Item
-from normlens.lens.generation import generate
-from normlens.models import Encoded, InputError, Side, Subject, encode, encode_both, longest, ready
+from normlens.lens import generate
+from normlens.models import Encoded, InputError, Side, Subject, encode, encode_both, longest, ready, text_tokenizer
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +27,14 @@ class Group:
     categories: Int[np.ndarray, "batch token"]
     special: Bool[np.ndarray, "batch token"]  # [CLS], [SEP] and the like, which no text holds
     lengths: Int[np.ndarray, " batch"]
+    sides: tuple[Side, ...] = ()  # the sequences themselves: tokens, words
+    kept: dict[str, Any] = field(default_factory=dict)  # what `once` computed
+
+    def once(self, name: str, compute: Callable[[Group], T]) -> T:
+        """Something about these tokens that every layer needs and that is computed once a batch."""
+        if name not in self.kept:
+            self.kept[name] = compute(self)
+        return self.kept[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Batch:
 
     encoded: Encoded
     groups: dict[str, Group]  # by side: "text", or "source" and "target"
+    items: tuple[Item, ...] = ()  # what was encoded
 
     @property
     def number(self) -> int:
@@ -72,7 +80,7 @@ def batches(
 
 def _sizes(subject: Subject, items: Sequence[Item], limit: int) -> list[int]:
     """How many tokens each item has, after cutting; of a source, where there is one."""
-    tokenizer: Any = getattr(subject.tokenizer, "tokenizer", subject.tokenizer)
+    tokenizer: Any = text_tokenizer(subject.tokenizer)
     if len({len(item.texts) for item in items}) > 1:
         odd = next(item for item in items if len(item.texts) != len(items[0].texts))
         raise InputError(
@@ -90,7 +98,7 @@ def _sizes(subject: Subject, items: Sequence[Item], limit: int) -> list[int]:
 def _batch(subject: Subject, items: list[Item], categories: Categories, limit: int) -> Batch:
     encoded = _encoded(subject, items, limit)
     sides = {"source" if subject.is_seq2seq else "text": encoded.sides, "target": encoded.targets}
-    return Batch(encoded, {name: _group(side, categories) for name, side in sides.items() if side})
+    return Batch(encoded, {name: _group(side, categories) for name, side in sides.items() if side}, tuple(items))
 
 
 def _encoded(subject: Subject, items: list[Item], limit: int) -> Encoded:
@@ -137,4 +145,4 @@ def _group(sides: Sequence[Side], categories: Categories) -> Group:
     for index, side in enumerate(sides):
         real = index, slice(len(side.ids))
         ids[real], kinds[real], special[real] = side.ids, categories.of(side), side.special
-    return Group(ids, kinds, special, lengths)
+    return Group(ids, kinds, special, lengths, tuple(sides))

@@ -1,139 +1,172 @@
-"""The loop: stream a corpus through a model, count, save, go on.
+"""The loop: stream a corpus through a model, count, save, continue.
 
-Room: studies. Memory is bounded by one batch and by the statistics, whatever the length of the corpus. After every
-shard the run can be saved; what comes after a save is the same whether or not it was interrupted there.
+Memory is bounded by one batch and by the statistics, whatever the length of the corpus. After every shard the run can
+be saved; what comes after a save is the same whether or not it was interrupted there.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from normlens import statistics
-from normlens.lens import Block
+from normlens.lens import SIDES, Block
+from normlens.models import text_tokenizer
+from normlens.statistics import Statistic
 from normlens.studies.batches import Batch, Group, batches, shards
-from normlens.studies.categories import CategoriesStudy
-from normlens.studies.correlation import CorrelationStudy
-from normlens.studies.dispersion import DispersionStudy
-from normlens.studies.frequency import FrequencyStudy
-from normlens.studies.look import look
+from normlens.studies.request import Request
 from normlens.studies.saved import begun, left
-from normlens.studies.seeing import Study
-from normlens.studies.setting import Setting
-from normlens.studies.state import State
+from normlens.studies.seen import Facts, Pass, Seen, seen_block
+from normlens.studies.study import Counter, Study, named
+from normlens.studies.sums import Sums
 
 SHARD = 64  # items between two points at which a run can be continued
 SAVE = 30.0  # seconds between two saves
 
 
 class Run:
-    """A study over a corpus, as far as it has come."""
+    """Studies over a corpus, as far as they have come."""
 
-    def __init__(self, setting: Setting, file: Path | None = None, *, resume: bool = False) -> None:
-        self.setting, self.file = setting, file
-        self.state = State()
-        self.facts: dict[str, Any] = {
+    def __init__(self, request: Request, file: Path | None = None, *, resume: bool = False) -> None:
+        self.request, self.file = request, file
+        self.statistics: dict[str, Statistic] = {}
+        self.counted: dict[str, Any] = {
             "items": 0,
             "tokens": 0,
             "squares": 0,
             "error": 0.0,
             "causal": [],
-            "loose": {},
+            "uncategorised": {},
+            "left_out": {},
             "finished": False,
         }
-        if file is not None and (before := begun(file, setting.identity, resume=resume)) is not None:
-            self.state.update(before[0])
-            self.facts = before[1]
-        self.saved: int = self.facts["items"]  # what an interruption leaves
-        self.studies = self._studies()
+        if file is not None and (before := begun(file, request.identity, resume=resume)) is not None:
+            self.statistics.update(before[0])
+            self.counted |= before[1]
+        self.saved: int = self.counted["items"]  # what an interruption leaves
+        self._asked = request.facts
+        self._counters: list[tuple[Study[Any], Counter]] = []
+        for study in request.studies:
+            with named(study, "counter"):
+                self._counters.append((study, study.counter(Sums(self.statistics, study.name), self._asked)))
+        needed = [name for study in request.studies for name in study.needs.quantities]
+        self._fields = tuple(dict.fromkeys(("weights", "transformed_norms", *needed)))
+        self._hidden_states = any(study.needs.hidden_states for study in request.studies)
+        self._whole_pass = any(study.needs.whole_pass for study in request.studies)
 
     def go(self, progress: Callable[[int], None] = lambda items: None) -> None:
         """Run to the end. `progress` is told how many items are done, also those of an earlier run."""
-        progress(self.facts["items"])
+        progress(self.counted["items"])
         saved = time.monotonic()
-        setting = self.setting
-        for items in shards(setting.corpus, SHARD, limit=setting.items, skip=self.facts["items"]):
-            chosen = batches(
-                setting.lens.subject,
+        request = self.request
+        for items in shards(request.corpus, SHARD, limit=request.items, skip=self.counted["items"]):
+            for batch in batches(
+                request.lens.subject,
                 items,
-                setting.categories,
-                length=setting.length,
-                tokens=setting.batch_tokens,
-                padded=setting.lens.takes_padding,
-            )
-            for batch in chosen:
+                request.categories,
+                length=request.length,
+                tokens=request.batch_tokens,
+                padded=request.lens.takes_padding,
+            ):
                 self._see(batch)
                 progress(len(next(iter(batch.groups.values())).lengths))
-            for study in self.studies:
-                study.shard()
-            self.facts["items"] += len(items)
+            for study, counter in self._counters:
+                with named(study, "shard"):
+                    counter.shard()
+            self.counted["items"] += len(items)
             if time.monotonic() - saved > SAVE:
                 self._save()
                 saved = time.monotonic()
-        self.facts["finished"] = True
+        self.counted["finished"] = True
         self._save()
 
     def _see(self, batch: Batch) -> None:
         number = batch.number
+        blocks: list[Seen] = []
 
         def on_block(block: Block) -> None:
-            self.facts["error"] = max(self.facts["error"], block.error)
+            self.counted["error"] = max(self.counted["error"], block.error)
             tgt, src = batch.groups.get(block.tgt), batch.groups.get(block.src)
             if tgt is None or src is None or block.weights.shape[2:] != (tgt.ids.shape[1], src.ids.shape[1]):
-                self.facts.setdefault("left_out", {})[f"{block.kind} L{block.layer}"] = (
-                    "it looks at something else than tokens"
-                )
+                self.counted["left_out"][f"{block.kind} L{block.layer}"] = "its queries or keys are no tokens"
                 return
-            seen = look(block, src.categories, tgt.lengths, number)
-            if seen.causal and block.kind not in self.facts["causal"]:
-                self.facts["causal"].append(block.kind)
-            for study in self.studies:
-                study.see(seen)
+            seen = seen_block(self._asked, block, tgt, src, number)
+            if seen.causal and block.kind not in self.counted["causal"]:
+                self.counted["causal"].append(block.kind)
+            for study, counter in self._counters:
+                with named(study, "see"):
+                    counter.see(seen)
+            if self._whole_pass:
+                blocks.append(seen)
 
-        output = self.setting.lens.observe(
-            batch.encoded, on_block, fields=("weights", "transformed_norms"), hidden_states=True
+        output = self.request.lens.observe(
+            batch.encoded, on_block, fields=self._fields, hidden_states=self._hidden_states
         )
-        for study in self.studies:
-            study.finish(batch, output)
+        for study, counter in self._counters:
+            with named(study, "see_pass"):
+                counter.see_pass(Pass(self._asked, batch, output, tuple(blocks)))
         for side, group in batch.groups.items():
-            self.facts["tokens"] += int(group.lengths.sum())
-            self.facts["squares"] += int((group.lengths**2).sum())
-            self._count_loose(side, group)
+            self.counted["tokens"] += int(group.lengths.sum())
+            self.counted["squares"] += int((group.lengths**2).sum())
+            self._count_uncategorised(side, group)
 
-    def _count_loose(self, side: str, group: Group) -> None:
-        """Special tokens that fell into "other", by id: a reader of that category must know of them."""
-        loose = group.ids[group.special & (group.categories == len(self.setting.categories.listed))]
-        known = self.facts["loose"].setdefault(side, {})
-        for token, count in zip(*np.unique(loose, return_counts=True), strict=True):
-            known[str(token)] = known.get(str(token), 0) + int(count)
+    def _count_uncategorised(self, side: str, group: Group) -> None:
+        """Special tokens in "other", by id: a reader of that category must know of them."""
+        ids = group.ids[group.special & (group.categories == len(self.request.categories.listed))]
+        counts = self.counted["uncategorised"].setdefault(side, {})
+        for token, count in zip(*np.unique(ids, return_counts=True), strict=True):
+            counts[str(token)] = counts.get(str(token), 0) + int(count)
 
-    def _studies(self) -> list[Study]:
-        setting, state = self.setting, self.state
-        made: dict[str, Callable[[], Study]] = {
-            "dispersion": lambda: DispersionStudy(state),
-            "categories": lambda: CategoriesStudy(state, len(setting.categories.names)),
-            "correlation": lambda: CorrelationStudy(state, setting.seed),
-        }
-        if setting.ranks is not None:
-            ranks = setting.ranks
-            made["frequency"] = lambda: FrequencyStudy(state, ranks, setting.seed)
-        return [made[name]() for name in setting.studies]
-
-    def settled(self) -> State:
+    def settled(self) -> dict[str, Statistic]:
         """The statistics, complete up to now."""
-        for study in self.studies:
-            study.settle()
-        return self.state
+        for study, counter in self._counters:
+            with named(study, "settle"):
+                counter.settle()
+        return self.statistics
+
+    def facts(self) -> Facts:
+        """The facts of the run, with what was counted so far."""
+        counted, lens = self.counted, self.request.lens
+        tokenizer = lens.subject.tokenizer
+        notes = [
+            *self.request.corpus.notes,
+            *(f"{block} is left out: {reason}." for block, reason in sorted(counted["left_out"].items())),
+            *(f"{wire.kind} L{wire.layer} is left out: {wire.reason}." for wire in lens.wires if wire.reason),
+        ]
+        uncategorised = {
+            kind: dict(zip(spelled(tokenizer, [int(i) for i in counts]), counts.values(), strict=True))
+            for kind, (_, side) in SIDES.items()
+            if (counts := counted["uncategorised"].get(side))
+        }
+        return replace(
+            self._asked,
+            items=counted["items"],
+            tokens=counted["tokens"],
+            squares=counted["squares"],
+            error=counted["error"],
+            causal=tuple(counted["causal"]),
+            uncategorised=uncategorised,
+            notes=tuple(notes),
+        )
 
     def left(self) -> str:
-        """What an interruption leaves, and how to go on."""
-        return left(self.file, self.saved, self.setting.items)
+        """What an interruption leaves, and how to continue."""
+        return left(self.file, self.saved, self.request.items)
 
     def _save(self) -> None:
         if self.file is not None:
-            statistics.write(self.file, self.settled(), {**self.facts, "identity": self.setting.identity})
-            self.saved = self.facts["items"]
+            statistics.write(self.file, self.settled(), {**self.counted, "identity": self.request.identity})
+            self.saved = self.counted["items"]
+
+
+def spelled(tokenizer: Any | None, ids: list[int]) -> tuple[str, ...]:
+    """Token ids as the tokenizer writes them; without one they stand for themselves."""
+    tokenizer = text_tokenizer(tokenizer)
+    if tokenizer is None or not hasattr(tokenizer, "convert_ids_to_tokens"):
+        return tuple(str(i) for i in ids)
+    return tuple(str(token) for token in tokenizer.convert_ids_to_tokens(ids))

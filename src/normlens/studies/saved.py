@@ -1,7 +1,4 @@
-"""The file of a run: whether it can be begun there, gone on with, and what an interruption leaves.
-
-Room: studies. Reads and refuses; the loop writes.
-"""
+"""The file of a run: whether it can be begun there, gone on with, and what an interruption leaves."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from normlens import statistics
-from normlens.statistics.files import Statistic
-from normlens.studies.setting import StudyError
+from normlens.statistics import Statistic
+from normlens.studies.study import StudyError
 
 
 def begun(

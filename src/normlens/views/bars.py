@@ -1,16 +1,14 @@
-"""What each token receives, one number per token: what bars and patches of a picture show.
+"""One number per token: what bars and patches of a picture show. assets/shown.js does the same in the page.
 
-Room: sums over what a look shows. No drawing. assets/shown.js does the same in the page.
+Of a map with rows i (queries) and columns j (keys):
 
-Of a map with rows i (they look) and columns j (they are looked at):
+    no pin          share(j) = Σ_i m[i,j] / Σ_ij m[i,j]      of key j, over all queries
+    pin ("tgt", i)  share(j) = m[i,j] / Σ_j m[i,j]           of key j, for query i alone
+    pin ("src", j)  share(i) = m[i,j] / Σ_i m[i,j]           of query i, for key j alone
 
-    no pin          share(j) = Σ_i m[i,j] / Σ_ij m[i,j]      what j receives
-    pin ("tgt", i)  share(j) = m[i,j] / Σ_j m[i,j]           what i takes from j
-    pin ("src", j)  share(i) = m[i,j] / Σ_i m[i,j]           who takes from j
-
-The totals go over all columns, also hidden ones (unless what is left was rescaled), so that hiding a token changes no
-other token's share; over rows they go as far as these are in sight. A signed map has no total: it keeps its values, and
-the mean over rows where nothing is pinned. ‖f(x)‖, whose rows are heads, is their mean, pinned or not.
+The totals include hidden columns (unless what is left was rescaled), so that hiding a token changes no other token's
+share; of the rows they include those in sight. A signed map has no total: it keeps its values, and the mean over rows
+where nothing is pinned. A strip, such as ‖f(x)‖ with a row for each head, is the mean of its rows, pinned or not.
 """
 
 from __future__ import annotations
@@ -32,9 +30,7 @@ class Bars:
     """One measure as one number per token."""
 
     map: Shown
-    what: Literal[
-        "received", "taken", "takers"
-    ]  # by each source; by the pinned row; by each row from the pinned column
+    what: Literal["keys", "keys of the pin", "queries of the pin"]
     tokens: tuple[Token, ...]
     values: Float[np.ndarray, " token"]
     unit: Literal["share", "value"]
@@ -67,13 +63,13 @@ def _one(one: Shown, whole: Shown, look: Look) -> Bars:
     if at is None:
         values = one.values.sum(axis=0) if counted else one.values.mean(axis=0)
         rows = [whole.rows.index(row) for row in one.rows]
-        total, tokens, what = whole.values[rows].sum(), one.columns, "received"
+        total, tokens, what = whole.values[rows].sum(), one.columns, "keys"
     elif axis == "tgt":
         values, total = one.values[at], whole.values[whole.rows.index(one.rows[at])].sum()
-        tokens, what = one.columns, "taken"
+        tokens, what = one.columns, "keys of the pin"
     else:
         values, total = one.values[:, at], one.values[:, at].sum()
-        tokens, what = one.rows, "takers"
+        tokens, what = one.rows, "queries of the pin"
     if counted:
         values = values / total if total > 0 else values
     top = float(np.abs(values).max(initial=0.0))

@@ -1,7 +1,5 @@
 """What is larger here than there: one figure minus another.
 
-Room: figures to a figure. No drawing.
-
 Tokens are matched by position when both texts have the same number, else by the longest common subsequences of equal
 tokens; blocks by kind and layer; heads by number. What has no partner is left out, and the note says so. Where the
 heads of two models differ in number, their means are compared.
@@ -55,8 +53,8 @@ def difference(first: Figure, second: Figure) -> Figure:
     title = first.title if first.title == second.title else f"{first.title} − {second.title}"
     same = first.signature == second.signature
     signature = first.signature if same else f"{first.signature} − {second.signature}"
-    told = "Difference: red is more in the first, blue more in the second"
-    note = "; ".join([told, *dict.fromkeys(notes)]) + "."
+    meaning = "Difference: red is more in the first, blue more in the second"
+    note = "; ".join([meaning, *dict.fromkeys(notes)]) + "."
     return Figure(title, signature, tuple(sides), tuple(panels), Look(), note, difference=True)
 
 
@@ -99,8 +97,8 @@ def _panel(panel: Panel, second: Figure, matched: dict[int, tuple[int, Matched]]
     if panel.tgt not in matched or panel.src not in matched:
         return None
     (tgt, rows), (src, columns) = matched[panel.tgt], matched[panel.src]
-    key = (panel.kind, panel.name, tgt, src)
-    other = next((one for one in second.panels if (one.kind, one.name, one.tgt, one.src) == key), None)
+    key = (panel.kind, panel.layer, tgt, src)
+    other = next((one for one in second.panels if (one.kind, one.layer, one.tgt, one.src) == key), None)
     if other is None:
         return None
     alike = panel.heads == other.heads
@@ -108,25 +106,27 @@ def _panel(panel: Panel, second: Figure, matched: dict[int, tuple[int, Matched]]
         notes.append(f"heads differ in number ({len(panel.heads)} and {len(other.heads)}), so their means are compared")
     maps = []
     for name in panel.measures:
-        if name not in other.measures or (panel.map(name).axes == "head src" and not alike):
+        if name not in other.measures or (
+            not alike and panel.map(name).axes[0] == "head" and not panel.map(name).is_matrix
+        ):
             continue
-        here = _cut(panel.map(name), rows[0], columns[0], alike)
-        there = _cut(other.map(name), rows[1], columns[1], alike)
+        here, there = _cut(panel, name, rows[0], columns[0], alike), _cut(other, name, rows[1], columns[1], alike)
         if here.axes == there.axes:
+            assert here.values is not None
+            assert there.values is not None
             maps.append(replace(here, label=f"Δ {here.label}", values=here.values - there.values, signed=True))
     size = (len(rows[0]), len(columns[0]))
     heads = panel.heads if alike else (0,)
-    return (
-        replace(panel, heads=heads, size=size, maps=tuple(maps), error=max(panel.error, other.error)) if maps else None
-    )
+    errors = [error for error in (panel.error, other.error) if error is not None]
+    return replace(panel, heads=heads, size=size, maps=tuple(maps), error=max(errors, default=None)) if maps else None
 
 
-def _cut(one: Map, rows: Sequence[int], columns: Sequence[int], alike: bool) -> Map:
-    """The matched rows and columns; the mean over heads where heads cannot be compared one by one."""
-    values = one.values[..., columns]
-    if one.axes == "head src":
-        return replace(one, values=values)
-    values = values[..., rows, :]
-    if one.axes == "head tgt src" and not alike:
-        return replace(one, axes="tgt src", values=values.mean(axis=0, dtype=np.float32))
-    return replace(one, values=values)
+def _cut(panel: Panel, name: str, rows: Sequence[int], columns: Sequence[int], alike: bool) -> Map:
+    """The matched queries and keys; the mean over heads where heads cannot be compared one by one."""
+    one, values = panel.map(name), panel.values(name)
+    for at, axis in enumerate(one.axes):
+        if axis != "head":
+            values = values.take(rows if axis == "tgt" else columns, axis=at)
+    if one.has_heads and not alike:
+        return replace(one, axes=one.axes[1:], values=values.mean(axis=0, dtype=np.float32), product=None)
+    return replace(one, values=values, product=None)

@@ -1,10 +1,11 @@
 """What a picture is made of: tokens, named numbers and a title, nothing else.
 
-Room: plain data for the views. No model, no torch, no drawing.
+A `Figure` holds one text (or one source and one target) and its panels, each with any number of named maps. A panel is
+an attention block, or belongs to no layer, such as
 
-A `Figure` holds one text (or one source and one target) and its attention blocks, each with any number of named maps.
-Of an attention block the weight α, ‖f(x)‖ and ‖Σ_h α·f(x)‖ are kept; ‖α·f(x)‖ is |α| times ‖f(x)‖, so it is derived
-wherever it is needed and never stored.
+    Panel(None, "rollout", 0, 0, (), (n, n), (Map("rollout", "R(α)", ("tgt", "src"), values),))
+
+which is a figure of its own, or stands beside blocks of the same sides.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Everything a view shows of one text, and how it looks at first."""
+    """Everything a view shows of one text, and what it shows first."""
 
     title: str
     signature: str  # model, tokenizer, measure, version: what makes the numbers reproducible
@@ -64,15 +65,18 @@ class Figure:
         if not self.panels:
             raise FigureError("a figure needs at least one panel (attention block); got none.")
         object.__setattr__(self, "panels", _signed_alike(self.panels))
+        layered = {panel.kind for panel in self.panels if panel.layer is not None}
+        of_no_layer = [panel.kind for panel in self.panels if panel.layer is None]
+        twice = [kind for kind in of_no_layer if kind in layered or of_no_layer.count(kind) > 1]
+        if twice:
+            raise FigureError(f"a panel of no layer needs a kind of its own; '{twice[0]}' is there twice.")
         for panel in self.panels:
             for axis, side, length in (("tgt", panel.tgt, panel.size[0]), ("src", panel.src, panel.size[1])):
                 if not 0 <= side < len(self.sides):
-                    raise FigureError(
-                        f"{panel.kind} {panel.name}: {axis}={side}, but there are {len(self.sides)} sides."
-                    )
+                    raise FigureError(f"{panel.where}: {axis}={side}, but there are {len(self.sides)} sides.")
                 if length != len(self.sides[side].tokens):
                     raise FigureError(
-                        f"{panel.kind} {panel.name}: {axis} has length {length}, but side "
+                        f"{panel.where}: {axis} has length {length}, but side "
                         f"'{self.sides[side].name}' has {len(self.sides[side].tokens)} tokens."
                     )
 
@@ -89,13 +93,25 @@ class Figure:
             groups.setdefault(name, []).append(index)
         return {name: tuple(panels) for name, panels in groups.items()}
 
+    def beside(self, kind: str) -> dict[str, Panel]:
+        """Maps of no layer that can stand beside those of a group, having the same sides: their panels by name."""
+        group = [self.panels[index] for index in self.groups[kind]]
+        own = {name for panel in group for name in panel.measures}
+        return {
+            name: panel
+            for panel in self.panels
+            if panel.layer is None and panel not in group and (panel.tgt, panel.src) == (group[0].tgt, group[0].src)
+            for name in panel.measures
+            if name not in own
+        }
+
     @property
     def signed(self) -> frozenset[str]:
         """The measures that may be below 0."""
         return frozenset(one.name for panel in self.panels for one in panel.maps if one.signed)
 
     def looking(self, **changes: Any) -> Figure:
-        """The same numbers, looked at otherwise: view=, layers=, heads=, measures=, hide= ... (see `Look`)."""
+        """The same numbers, shown in another way: view=, layers=, heads=, measures=, hide= ... (see `Look`)."""
         if isinstance(pin := changes.get("pin"), str):
             changes["pin"] = ("tgt", self._position(pin, changes.get("kind")))
         look = self.look.changed(**changes)
@@ -107,17 +123,21 @@ class Figure:
         return replace(self, look=self.look.resolved(self))
 
     def with_maps(self, maps: Mapping[str, Sequence[np.ndarray | None]], *, signed: bool = False) -> Figure:
-        """The figure with more named maps: for each name and panel an array (head, tgt, src) or (tgt, src), or None."""
+        """The figure with more named maps: for each name and panel an array (head, tgt, src) or (tgt, src), or None.
+
+        Other axes, symbols and sentences: declare a measure (`nl.measure`), or give a panel its `Map`s.
+        """
         panels = list(self.panels)
         for name, arrays in maps.items():
             if len(arrays) != len(panels):
                 raise FigureError(
-                    f"map '{name}': {len(arrays)} arrays for {len(panels)} panels; give one each, or None."
+                    f"map '{name}': {len(arrays)} arrays for {len(panels)} panels.",
+                    do="give one array for each panel, or None.",
                 )
             for index, array in enumerate(arrays):
                 if array is not None:
-                    axes = "head tgt src" if array.ndim == 3 else "tgt src"
-                    more = Map(name, name, axes, np.asarray(array, dtype=np.float32), "norm", signed)
+                    axes = ("head", "tgt", "src") if array.ndim == 3 else ("tgt", "src")
+                    more = Map(name, name, axes, np.asarray(array, dtype=np.float32), signed=signed)
                     panels[index] = replace(panels[index], maps=(*panels[index].maps, more))
         return replace(self, panels=tuple(panels))
 
@@ -128,13 +148,13 @@ class Figure:
         return difference(self, other)
 
     def save(self, path: str | Path) -> Path:
-        """Write the figure; the suffix decides: .html (the interactive view), .svg, .pdf or .png (what it looks at)."""
+        """Write the figure; the suffix decides: .html (the interactive view), .svg, .pdf or .png (what it shows)."""
         from normlens.views.files import save
 
         return save(self, Path(path))
 
     def _position(self, token: str, kind: str | None) -> int:
-        """Where a token, or the first of a word, stands first on the side that looks."""
+        """The first position of a token, or of a word, among the queries."""
         group = self.groups[str(self.look.changed(kind=kind).resolved(self).kind)]
         side = self.sides[self.panels[group[0]].tgt]
         if token in side.tokens:
@@ -142,11 +162,7 @@ class Figure:
         if token in side.spelled:
             return side.words.index(side.spelled.index(token))
         some = " ".join(side.tokens[:20]) + " ..." * (len(side.tokens) > 20)
-        raise FigureError(
-            f"pin: there is no token {token!r}.",
-            got=f"{some}",
-            do="name one of them.",
-        )
+        raise FigureError(f"pin: no token {token!r}.", do=f"use one of {some}")
 
     def _repr_html_(self) -> str:
         from normlens.views.html import fragment

@@ -1,10 +1,8 @@
-"""A figure on disk: the interactive page, or the picture it looks at.
-
-Room: writing. The suffix decides.
-"""
+"""A figure on disk: the interactive page, or a picture of what it shows; the suffix decides."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from normlens.views.figure import Figure, FigureError
@@ -17,10 +15,7 @@ FORMS = (".html", *DRAWN)
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure in the form its suffix names."""
     if path.suffix not in FORMS:
-        raise FigureError(
-            f"'{path.name}' does not say its form.",
-            do=f"end it in {', '.join(FORMS)}.",
-        )
+        raise FigureError(f"unsupported format {path.suffix or repr(path.name)} (use {either((*DRAWN, '.html'))}).")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".html":
@@ -35,3 +30,8 @@ def save(figure: Figure, path: Path) -> Path:
             do="choose another place.",
         ) from error
     return path
+
+
+def either(options: Sequence[str]) -> str:
+    """a, b or c."""
+    return " or ".join(filter(None, (", ".join(options[:-1]), options[-1])))

@@ -1,7 +1,5 @@
 """A token as something that can be printed, and how many terminal cells it takes.
 
-Room: characters only; Unicode through the standard library. No numbers, no layout.
-
 Tokens are raw model vocabulary: they hold newlines, half emoji, lone combining marks, text-direction overrides. Printed
 as they are they would break a table or hide what they are.
 """

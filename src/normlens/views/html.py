@@ -1,6 +1,6 @@
 """A figure as HTML: one page that stands alone, or the same page inside a notebook.
 
-Room: figure to HTML. Drawing is done by the real JavaScript modules in assets/, joined into one script in the order in
+Drawing is done by the real JavaScript modules in assets/, joined into one script in the order in
 which they import each other. Nothing is fetched (a content security policy in the page forbids it), nothing is random:
 the same figure gives the same text.
 
@@ -68,5 +68,5 @@ def _modules(name: str) -> tuple[str, ...]:
 
 
 def _plain(name: str) -> str:
-    """A module as a part of one script: without import and export, which only files of their own may have."""
-    return re.sub(r"^export ", "", IMPORT.sub("", asset(name)), flags=re.MULTILINE)
+    """A module as a part of one script: without import and export, which only whole files may have, and comments."""
+    return re.sub(r"^export |^ *//.*\n", "", IMPORT.sub("", asset(name)), flags=re.MULTILINE)

@@ -1,19 +1,18 @@
 """The numbers of a figure as few bytes, for a page that carries its own data or fetches it piece by piece.
 
-Room: figure to bytes. No HTML; the reader of these bytes is assets/data.js.
+The reader of these bytes is assets/data.js. A figure becomes a header, which is JSON, and one chunk of zlib-compressed
+bytes per panel, so that a page unpacks only what it shows. The header describes each measure once: symbol, sentence,
+role, sign. In a chunk the stored maps follow each other; the header says where each begins and how it is coded:
 
-A figure becomes a header, which is JSON, and one chunk of zlib-compressed bytes per panel, so that a page unpacks only
-what it shows. In a chunk the stored maps follow each other; the header says where each begins and how it is coded:
-
-    float32    the numbers themselves. ‖f(x)‖ always, and everything when the figure is small
+    float32    the numbers themselves: maps that are no matrix, and everything when the figure is small
     root8      one byte per cell: code = round(255·√(value / scale)), value ≈ scale·(code / 255)²
     linear16   two bytes per cell of a signed map: value ≈ scale·code / 32767
 
 The scale of a map is its largest value, sign left out. The square root spends the steps on small values, where a head
 that puts nearly all its weight on [SEP] keeps everything else: a value is off by about √(value·scale)/255, and never by
 more than scale/255.
-‖αf(x)‖ is derived as |α|·‖f(x)‖ and must be as true against its own scale M as α against its scale A, also where α is
-largest on a token with nothing to give; so column j of α has the scale min(A, M / ‖f(x_j)‖), which no α there exceeds.
+‖αf(x)‖ is a product, |α|·‖f(x)‖, and must be as true against its own scale M as α against its scale A, also where α is
+largest on a token whose ‖f(x)‖ is small; so column j of α has the scale min(A, M / ‖f(x_j)‖), which no α there exceeds.
 A pinned token has a chunk of its own, with its exact rows or columns.
 """
 
@@ -48,19 +47,20 @@ class Packed:
 
 def packed(figure: Figure) -> Packed:
     """Header and chunks; tokens are made visible, numbers packed."""
-    whole = sum(4 * one.values.size for panel in figure.panels for one in panel.maps) <= EXACT
+    stored = [one.values for panel in figure.panels for one in panel.maps if one.values is not None]
+    whole = sum(4 * values.size for values in stored) <= EXACT
     look = figure.look.resolved(figure)
     panels, chunks = [], []
     for panel in figure.panels:
         entries, raw = _panel(panel, whole)
         panels.append(
             {
-                "name": panel.name,
+                "layer": panel.layer,
                 "kind": panel.kind,
                 "tgt": panel.tgt,
                 "src": panel.src,
                 "heads": list(panel.heads),
-                "error": float(panel.error),
+                "error": panel.error,
                 "maps": entries,
             }
         )
@@ -79,17 +79,18 @@ def packed(figure: Figure) -> Packed:
         "groups": {name: list(indexes) for name, indexes in figure.groups.items()},
         "look": look.as_json(),
         "sides": [_side(side) for side in figure.sides],
+        "measures": _measures(figure),
         "panels": panels,
     }
     return Packed(header, tuple(chunks))
 
 
 def exact(figure: Figure, panel: int, axis: Axis, at: int) -> bytes:
-    """Row (tgt) or column (src) `at` of every stored map that has both, as float32, in the order of the maps."""
+    """Row (tgt) or column (src) `at` of every stored matrix, as float32, in the order of the maps."""
     cut = [
         (one.values[..., at, :] if axis == "tgt" else one.values[..., at]).astype("<f4").tobytes()
         for one in figure.panels[panel].maps
-        if one.axes != "head src"
+        if one.is_matrix and one.values is not None
     ]
     return b"".join(cut)
 
@@ -106,64 +107,77 @@ def quantise(
     return np.rint(STEPS * np.sqrt(np.clip(parts, 0, 1))).astype(np.uint8)
 
 
+def _measures(figure: Figure) -> dict[str, dict[str, Any]]:
+    """What a reader is told of each measure, and whether it is signed."""
+    maps = {name: panel.map(name) for panel in reversed(figure.panels) for name in panel.measures}
+    return {
+        name: {"label": one.label, "says": one.says, "role": one.role, "signed": one.signed}
+        for name, one in maps.items()
+    }
+
+
 def _panel(panel: Panel, whole: bool) -> tuple[list[dict[str, Any]], bytes]:
-    """What the header says of each measure of a panel, and the bytes of those that are stored."""
-    codings: dict[str, Coding] = {one.name: _coding(one, whole) for one in panel.maps}
+    """What the header says of each map of a panel, and the bytes of those that are stored."""
     stored: dict[str, tuple[int, bytes]] = {}
     offset = 0
-    for one in sorted(panel.maps, key=lambda one: ORDER.index(codings[one.name])):
-        raw = quantise(_stacked(one), column_scales(panel, one), codings[one.name]).tobytes()
+    maps = [one for one in panel.maps if one.values is not None]
+    for one in sorted(maps, key=lambda one: ORDER.index(_coding(one, whole))):
+        values = _stacked(one, panel.values(one.name))
+        raw = quantise(values, column_scales(panel, one), _coding(one, whole)).tobytes()
         stored[one.name] = (offset, raw)
         offset += len(raw)
     entries = []
     for name in panel.measures:
-        one = panel.map(name)
-        maps = _stacked(one)
-        entry: dict[str, Any] = {"name": name, "label": one.label, "axes": one.axes, "tone": one.tone}
-        entry |= {"signed": one.signed, "scales": _scales(maps).tolist()}
-        entry["mean"] = float(np.abs(maps.mean(axis=0)).max(initial=0.0))
-        entry |= {"coding": codings[name], "at": stored[name][0]} if name in stored else {"coding": "product"}
+        one, values = panel.map(name), _stacked(panel.map(name), panel.values(name))
+        entry: dict[str, Any] = {"name": name, "axes": " ".join(one.axes), "scales": _scales(values).tolist()}
+        entry["mean"] = float(np.abs(values.mean(axis=0)).max(initial=0.0))
+        if name in stored:
+            entry |= {"coding": _coding(one, whole), "at": stored[name][0]}
+        else:
+            entry |= {"coding": "product", "of": one.product}
         entries.append(entry)
     return entries, b"".join(raw for _, raw in stored.values())
 
 
 def column_scales(panel: Panel, one: Map) -> Float[np.ndarray, "map _"]:
     """What the codes of a map are measured against: α column by column, so that α·‖f(x)‖ is as true as α."""
-    scales = _scales(_stacked(one))[:, None]
-    derived = "weighted_norms" in panel.measures and all(stored.name != "weighted_norms" for stored in panel.maps)
-    if one.name != "weights" or not derived:
+    values = _stacked(one, panel.values(one.name))
+    scales = _scales(values)[:, None]
+    products = (panel.map(name).product for name in panel.measures)
+    second = next((product[1] for product in products if product is not None and product[0] == one.name), None)
+    if second is None:
         return scales
-    norms = panel.transformed_norms
-    sizes = np.abs(one.values) if one.signed else one.values
-    largest = (norms * sizes.max(axis=1, initial=0.0)).max(axis=1, initial=0.0)[:, None]  # that of ‖αf(x)‖
+    norms = panel.values(second)
+    sizes = np.abs(values) if one.signed else values
+    largest = (norms * sizes.max(axis=1, initial=0.0)).max(axis=1, initial=0.0)[:, None]  # that of the product
     return np.where(norms * scales > largest, largest / np.where(norms > 0, norms, 1), scales)
 
 
 def _squeezed(raw: bytes) -> bytes:
-    """zlib, told that the bytes are noisy numbers and no text: a few percent smaller."""
+    """zlib, set for bytes that are noisy numbers and no text: a few percent smaller."""
     press = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_FILTERED)
     return press.compress(raw) + press.flush()
 
 
 def _coding(one: Map, whole: bool) -> Coding:
-    if whole or one.axes == "head src":
+    if whole or not one.is_matrix:
         return "float32"
     return "linear16" if one.signed else "root8"
 
 
-def _stacked(one: Map) -> Float[np.ndarray, "map tgt src"]:
+def _stacked(one: Map, values: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, "map row column"]:
     """Any map as a stack: of heads, or of one."""
-    if one.axes == "head src":
-        return one.values[:, None, :]
-    return one.values if one.axes == "head tgt src" else one.values[None]
+    if one.is_matrix:
+        return values if one.has_heads else values[None]
+    return values[:, None, :] if values.ndim == 2 else values[None, None]
 
 
-def _scales(maps: Float[np.ndarray, "map tgt src"]) -> Float[np.ndarray, " map"]:
+def _scales(maps: Float[np.ndarray, "map row column"]) -> Float[np.ndarray, " map"]:
     return np.abs(maps).max(axis=(1, 2), initial=0.0).astype(np.float32)
 
 
 def _side(side: Side) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "name": side.name,
         "tokens": [visible(token) for token in side.tokens],
         "special": list(side.special),
@@ -173,5 +187,5 @@ def _side(side: Side) -> dict[str, Any]:
     }
     if side.picture:
         image = "data:image/png;base64," + base64.b64encode(side.picture.png).decode("ascii")
-        told["picture"] = {"src": image} | {name: getattr(side.picture, name) for name in ("rows", "columns", "first")}
-    return told
+        facts["picture"] = {"src": image} | {name: getattr(side.picture, name) for name in ("rows", "columns", "first")}
+    return facts

@@ -1,8 +1,6 @@
-"""How much each token receives: of the weight, and of what is moved.
+"""The attention each token receives, and its share of the contributions.
 
-Room: sums over the numbers of a figure. No drawing.
-
-For source token j in one block, with means and sums over heads h and queries i,
+For key j in one block, with means and sums over heads h and queries i,
 
     weight(j) = mean_hi α[h,i,j]                                        sums to 1 over j
     norm(j)   = Σ_hi ‖α[h,i,j]·f_h(x_j)‖ / Σ_hij ‖α[h,i,j]·f_h(x_j)‖    sums to 1 over j
@@ -16,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from normlens.views.figure import Figure, Panel, Side
+from normlens.views.figure import Figure, Side
+from normlens.views.maps import Panel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Received:
-    """What each token of one side gets, averaged over the layers of one kind of attention."""
+    """What each key of one kind of attention receives and contributes, averaged over its layers."""
 
     kind: str
     side: Side
@@ -34,9 +33,12 @@ class Received:
 
 
 def received(figure: Figure) -> tuple[Received, ...]:
-    """Shares per kind of attention and side looked at, over all its layers, in order of appearance."""
+    """Shares per kind of attention and side of keys, over its layers that have α and ‖f(x)‖, in order of appearance."""
     groups: dict[tuple[str, int], list[Panel]] = {}
     for panel in figure.panels:
+        contribution = panel.of_role("contribution", heads=True)
+        if contribution is None or contribution.product is None:
+            continue
         groups.setdefault((panel.kind, panel.src), []).append(panel)
     return tuple(_over_layers(kind, figure.sides[src], panels) for (kind, src), panels in groups.items())
 
@@ -55,6 +57,6 @@ def _over_layers(kind: str, side: Side, panels: list[Panel]) -> Received:
 
 
 def _norm_share(panel: Panel) -> Float[np.ndarray, " src"]:
-    moved = np.einsum("hts,hs->s", np.abs(panel.weights), panel.transformed_norms)
-    total = moved.sum()
-    return moved / total if total > 0 else moved
+    contributions = np.einsum("hts,hs->s", np.abs(panel.weights), panel.transformed_norms)
+    total = contributions.sum()
+    return contributions / total if total > 0 else contributions

@@ -1,12 +1,13 @@
-"""What a look makes of a figure: the very numbers a picture shows.
-
-Room: sums and means over a figure. No drawing. assets/shown.js does the same in the page, in the same order:
+"""The very numbers a picture shows, given what is chosen. assets/shown.js does the same in the page, in the same order:
 
 1. the mean over the chosen heads and layers;
-2. words, if asked for: pieces of a source word add up, those of a target word are averaged, as in word alignment
-   (‖f(x)‖ of a word is the mean of its pieces);
+2. words, if asked for: pieces of a key add up, those of a query are averaged, as in word alignment; where a map has not
+   both queries and keys, pieces are averaged;
 3. hidden tokens go; with `rescale` what is left of each row is brought back to the row's sum before (not in a
    difference, whose rows add up to nothing in particular).
+
+A map with queries and keys is a matrix: rows are queries, columns are keys. Any other is a strip: a column for each
+token (or head), a row for each head, or a single one.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from normlens.measures import Role
 from normlens.views.figure import Figure, Side
 from normlens.views.look import Look
-from normlens.views.maps import FigureError, Map, Panel, Tone
+from normlens.views.maps import Axis, FigureError, Map, Panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,57 +40,62 @@ class Shown:
     name: str
     label: str  # "α"
     where: str  # "L2, mean of 12 heads"
-    tone: Tone
+    role: Role | None
     signed: bool
     rows: tuple[Token, ...]
     columns: tuple[Token, ...]
     values: Float[np.ndarray, "row column"]
     top: float  # the end of its colour scale
-    strip: bool  # rows are heads, not tokens
+    strip: bool  # rows are heads, or there is a single one
+    across: Axis  # what the columns are
 
 
 def shown(figure: Figure, look: Look | None = None) -> tuple[Shown, ...]:
     """One map for each measure, as the look asks."""
     look = (look or figure.look).resolved(figure)
-    panels = _panels(figure, look)
-    return tuple(_one(figure, look, panels, name) for name in look.measures)
+    return tuple(_one(figure, look, _panels(figure, look, name), name) for name in look.measures)
 
 
-def cells(figure: Figure, look: Look | None = None) -> dict[str, dict[tuple[int, int | None], Shown]]:
-    """For a grid: per measure a map for each (layer, head); head None where a measure knows no heads."""
+def cells(figure: Figure, look: Look | None = None) -> dict[str, dict[tuple[int | None, int | None], Shown]]:
+    """For a grid: per measure a map for each (layer, head); None where a measure knows no layers or no heads."""
     look = (look or figure.look).resolved(figure)
-    grid: dict[str, dict[tuple[int, int | None], Shown]] = {}
+    grid: dict[str, dict[tuple[int | None, int | None], Shown]] = {}
     for name in look.measures:
-        for panel in _panels(figure, look):
-            for head in _heads(panel, look) if panel.map(name).axes != "tgt src" else (None,):
-                heads = () if head is None else (head,)
-                one = look.changed(layers=_layer(panel), heads=heads, measures=name)
-                grid.setdefault(name, {})[_layer(panel), head] = _one(figure, one, [panel], name)
+        for panel in _panels(figure, look, name):
+            one = panel.map(name)
+            for head in _heads(panel, look) if one.has_heads and len(one.axes) > 1 else (None,):
+                alone = look.changed(heads=() if head is None else (head,), measures=name)
+                grid.setdefault(name, {})[panel.layer, head] = _one(figure, alone, [panel], name)
     return grid
 
 
 def hides(figure: Figure, look: Look | None = None) -> bool:
     """Whether anything is out of sight; where all would be, nothing is."""
     look = (look or figure.look).resolved(figure)
-    panel = _panels(figure, look)[0]
+    panel = figure.panels[figure.groups[str(look.kind)][0]]
     sides = [_tokens(figure.sides[index], look) for index in (panel.tgt, panel.src)]
     return any(len(kept) < len(everything) for kept, everything in sides)
 
 
-def _panels(figure: Figure, look: Look) -> list[Panel]:
-    """The chosen layers; of layers that differ in their heads, those that are like the first."""
+def _panels(figure: Figure, look: Look, name: str) -> list[Panel]:
+    """The chosen layers that have a measure; of layers that differ in their heads, those that are like the first."""
+    beside = figure.beside(str(look.kind))
+    if name in beside:
+        return [beside[name]]
     group = [figure.panels[index] for index in figure.groups[str(look.kind)]]
-    chosen = [panel for panel in group if _layer(panel) in look.layers and _heads(panel, look)]
+    layers = [panel for panel in group if panel.layer is None or panel.layer in look.layers]
+    chosen = [panel for panel in layers if _heads(panel, look) or not panel.heads]
     if not chosen:
         raise FigureError(
-            f"no layer of {look.layers} has a head of {look.heads}.",
+            f"no head {', '.join(map(str, look.heads))} in layer {', '.join(map(str, look.layers))}.",
             do="choose other heads.",
         )
-    return [panel for panel in chosen if _heads(panel, look) == _heads(chosen[0], look)]
-
-
-def _layer(panel: Panel) -> int:
-    return int(panel.name.removeprefix("L"))
+    having = [panel for panel in chosen if name in panel.measures]
+    if not having:
+        raise FigureError(
+            f"'{name}' is not there in {', '.join(panel.name for panel in chosen)}.", do="choose other layers."
+        )
+    return [panel for panel in having if _heads(panel, look) == _heads(having[0], look)]
 
 
 def _heads(panel: Panel, look: Look) -> tuple[int, ...]:
@@ -96,55 +103,82 @@ def _heads(panel: Panel, look: Look) -> tuple[int, ...]:
 
 
 def _one(figure: Figure, look: Look, panels: Sequence[Panel], name: str) -> Shown:
-    maps = [panel.map(name) for panel in panels]
-    first, panel = maps[0], panels[0]
-    strip = first.axes == "head src"
-    layers = np.stack([_over_heads(p, m, look) for p, m in zip(panels, maps, strict=True)]).astype(np.float64)
-    values = layers.mean(axis=0)
-    columns, columns_all = _tokens(figure.sides[panel.src], look)
-    values = _merged(values, columns_all, axis=1, mean=strip)
-    if strip:
-        rows = tuple(Token((n,), f"H{head}", False) for n, head in enumerate(_heads(panel, look)))
+    panel, first = panels[0], panels[0].map(name)
+    heads = _heads(panel, look) or panel.heads
+    values = np.stack([_over_heads(one, name, look) for one in panels]).mean(axis=0, dtype=np.float64)
+    columns, columns_all = _axis(figure, panel, first.axes[-1], heads, look)
+    if first.is_matrix:
+        rows, rows_all = _axis(figure, panel, "tgt", heads, look)
+        values = _merged(_merged(values, columns_all, axis=1, mean=False), rows_all, axis=0, mean=True)
+        values = values[[rows_all.index(row) for row in rows]]
     else:
-        rows, rows_all = _tokens(figure.sides[panel.tgt], look)
-        values = _merged(values, rows_all, axis=0, mean=True)[[rows_all.index(row) for row in rows]]
+        rows = (
+            _axis(figure, panel, "head", heads, look)[0] if len(first.axes) == 2 else (Token((0,), first.label, False),)
+        )
+        values = _merged(values, columns_all, axis=1, mean=True)
     before = values.sum(axis=1, keepdims=True)
     values = values[:, [columns_all.index(column) for column in columns]]
-    if look.rescale and not strip and not first.signed:
+    if look.rescale and first.is_matrix and not first.signed:
         after = values.sum(axis=1, keepdims=True)
         values = values * np.divide(before, after, out=np.ones_like(after), where=after != 0)
     own = float(np.abs(values).max(initial=0.0))
-    top = max(own, _largest(figure, look, name)) if look.scale == "shared" else own
-    where = _where(panels, first, look)
-    return Shown(name, first.label, where, first.tone, first.signed, rows, columns, values, top, strip)
+    top = max(own, _largest(figure, look, panel, name)) if look.scale == "shared" else own
+    where = _where(panels, first, heads)
+    return Shown(
+        name,
+        first.label,
+        where,
+        first.role,
+        first.signed,
+        rows,
+        columns,
+        values,
+        top,
+        not first.is_matrix,
+        first.axes[-1],
+    )
 
 
-def _over_heads(panel: Panel, one: Map, look: Look) -> Float[np.ndarray, "row src"]:
-    if one.axes == "tgt src":
-        return one.values
-    chosen = one.values[[panel.heads.index(head) for head in _heads(panel, look)]]
-    return chosen if one.axes == "head src" else chosen.mean(axis=0, dtype=np.float64)
+def _over_heads(panel: Panel, name: str, look: Look) -> Float[np.ndarray, "row column"]:
+    """Rows and columns of a map: the mean over heads of a matrix, the heads themselves of a strip."""
+    one, values = panel.map(name), panel.values(name)
+    if one.has_heads:
+        values = values[[panel.heads.index(head) for head in _heads(panel, look) or panel.heads]]
+    if one.is_matrix:
+        return values.mean(axis=0, dtype=np.float64) if one.has_heads else values
+    return values if values.ndim == 2 else values[None]
 
 
-def _where(panels: Sequence[Panel], one: Map, look: Look) -> str:
+def _axis(
+    figure: Figure, panel: Panel, axis: Axis, heads: Sequence[int], look: Look
+) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+    """What of an axis is in sight, and all of it."""
+    if axis == "head":
+        tokens = tuple(Token((at,), f"H{head}", False) for at, head in enumerate(heads))
+        return tokens, tokens
+    return _tokens(figure.sides[panel.tgt if axis == "tgt" else panel.src], look)
+
+
+def _where(panels: Sequence[Panel], one: Map, heads: Sequence[int]) -> str:
     """Which layers and heads: "L2, mean of 12 heads", "L2H3", "mean of L1 and L2, all heads summed"."""
-    names, heads = [panel.name for panel in panels], _heads(panels[0], look)
+    names = [panel.name for panel in panels]
     layers = names[0] if len(names) == 1 else f"mean of {', '.join(names[:-1])} and {names[-1]}"
-    if one.axes == "tgt src":
-        return f"{layers}, all heads summed" if one.name == "summed_norms" else layers
+    if not one.has_heads:
+        return f"{layers}, all heads summed" if one.role == "contribution" and panels[0].layer is not None else layers
     if len(heads) == 1:
         return f"{layers}H{heads[0]}" if len(names) == 1 else f"{layers}, H{heads[0]}"
-    return f"{layers}, each head" if one.axes == "head src" else f"{layers}, mean of {len(heads)} heads"
+    return f"{layers}, mean of {len(heads)} heads" if one.is_matrix else f"{layers}, each head"
 
 
-def _largest(figure: Figure, look: Look, name: str) -> float:
+def _largest(figure: Figure, look: Look, panel: Panel, name: str) -> float:
     """The end of a shared scale: the largest cell of this measure in any layer, over heads as they are shown."""
+    group = [figure.panels[index] for index in figure.groups[str(look.kind)]]
     tops = []
-    for index in figure.groups[str(look.kind)]:
-        panel = figure.panels[index]
-        values = panel.map(name).values
-        several = panel.map(name).axes == "head tgt src" and len(_heads(panel, look)) > 1
-        tops.append(np.abs(values.mean(axis=0) if several else values).max(initial=0.0))
+    for one in group if panel in group else [panel]:
+        if name in one.measures:
+            values, several = one.values(name), one.map(name).has_heads and len(_heads(one, look)) > 1
+            mean = several and one.map(name).is_matrix
+            tops.append(np.abs(values.mean(axis=0) if mean else values).max(initial=0.0))
     return float(max(tops))
 
 

@@ -1,19 +1,21 @@
-"""A figure in the terminal: a heat map of one block, and a table of what each token receives.
-
-Room: figure to characters. No HTML, no files; the caller decides about colour and width.
+"""A figure in the terminal: a heat map of one block, and a table of what each token receives and contributes.
 
 A cell of the map is two terminal cells, so that it is about square and a wide character fits above it as a header.
 """
 
-import numpy as np
-from jaxtyping import Float
+from collections.abc import Sequence
 
+import numpy as np
+
+from normlens.views.bars import bars
 from normlens.views.changes import changes
-from normlens.views.figure import Figure, FigureError, Side
+from normlens.views.figure import Figure, FigureError
 from normlens.views.glyphs import clusters, fit, visible
 from normlens.views.glyphs import width as cells_of
-from normlens.views.maps import MEASURES, Panel
+from normlens.views.look import Look
+from normlens.views.maps import Panel
 from normlens.views.shares import Received, received
+from normlens.views.shown import Shown, shown
 
 SHADES = " ░▒▓█"
 COLOURS = (17, 18, 24, 30, 36, 72, 108, 144, 186, 229)  # dark blue to pale yellow, of the 256 terminal colours
@@ -23,27 +25,25 @@ KINDS = {"self": "self-attention", "encoder": "encoder", "decoder": "decoder", "
 
 
 def heatmap(figure: Figure, *, panel: int, head: int | None, measure: str, color: bool, width: int) -> str:
-    """One block as a map: rows look, columns are looked at. `head=None` is the mean over heads.
+    """One block as a map: rows are queries, columns are keys. `head=None` is the mean over heads.
 
-    At most `width` terminal cells wide; of a longer text the middle is left out, and said so.
+    At most `width` terminal cells wide; of a longer text the middle is left out, and the last line says so.
     """
-    block = _panel(figure, panel, head, measure)
-    values, rows, what = _values(figure, block, head, measure)
-    source = figure.sides[block.src]
+    block, one = _shown(figure, panel, head, measure)
+    rows, columns, values = [row.label for row in one.rows], one.columns, one.values
     label = min(LABEL, max(_width_of(rows), 1))
     room = max((width - label - 1) // 2, 4)
     kept_rows, kept_columns = _kept(len(values), room), _kept(values.shape[1], room)
-    top, signed = float(np.abs(values).max(initial=0.0)), block.map(measure).signed
-    lines = [f"{KINDS.get(block.kind, block.kind)} {what}", ""]
-    lines += [" " * (label + 1) + header for header in _headers(source, kept_columns)]
+    lines = [f"{KINDS.get(block.kind, block.kind)} {one.where}  {one.label}", ""]
+    lines += [" " * (label + 1) + header for header in _headers([column.label for column in columns], kept_columns)]
     for row in kept_rows:
         name = fit("⋮" if row is None else rows[row], label)
         cells = [None if row is None or column is None else float(values[row, column]) for column in kept_columns]
-        lines.append(name + " " + "".join(_cell(value, top, color, signed) for value in cells))
-    looks = "" if measure == "transformed_norms" else "  rows look at columns"
-    low = f"-{top:.3g}" if signed and color else "0"
-    sign = "; - marks cells below 0" if signed and not color else ""
-    lines += ["", f"scale {low} {_ramp(color, signed)} {top:.3g} (the largest cell of this map{sign}){looks}"]
+        lines.append(name + " " + "".join(_cell(value, one.top, color, one.signed) for value in cells))
+    axes = "" if one.strip else "  rows: queries, columns: keys"
+    low = f"-{one.top:.3g}" if one.signed and color else "0"
+    sign = "; - marks cells below 0" if one.signed and not color else ""
+    lines += ["", f"scale {low} {_ramp(color, one.signed)} {one.top:.3g} (the largest cell of this map{sign}){axes}"]
     for kept, total, axis in ((kept_rows, len(values), "rows"), (kept_columns, values.shape[1], "columns")):
         if None in kept:
             lines.append(f"{total - len(kept) + 1} of {total} {axis} left out of the middle (width {width})")
@@ -51,8 +51,16 @@ def heatmap(figure: Figure, *, panel: int, head: int | None, measure: str, color
 
 
 def summary(figure: Figure) -> str:
-    """Per token: the weight it draws, the size of its vector ‖f(x)‖, and its share of what is moved, ‖αf(x)‖."""
-    tables = [changes(figure)] if figure.difference else [_table(got) for got in received(figure)]
+    """Per token: the attention it receives, the norm ‖f(x)‖, and its share of the contributions ‖αf(x)‖.
+
+    Where there are other maps instead, their numbers per token.
+    """
+    if figure.difference:
+        tables = [changes(figure)]
+    else:
+        shares = received(figure)
+        others = [kind for kind in figure.groups if kind.split(" (")[0] not in {got.kind for got in shares}]
+        tables = [*(_table(got) for got in shares), *(_other_table(figure, kind) for kind in others)]
     return "\n".join([f"{visible_line(figure.title)}\n", *tables, visible_line(figure.signature)]) + "\n"
 
 
@@ -62,50 +70,35 @@ def visible_line(text: str) -> str:
 
 
 def sentence(got: Received) -> str:
-    """The finding in words: what the special tokens draw, and what they give."""
+    """The finding in words: what the special tokens receive and contribute."""
     special = np.asarray(got.side.special, dtype=bool)
     if got.signed or not special.any():
         return ""
-    names = " ".join(dict.fromkeys(visible(got.side.tokens[position]) for position in np.flatnonzero(special)))
+    names = list(dict.fromkeys(visible(got.side.tokens[position]) for position in np.flatnonzero(special)))
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    receive, make = ("receive", "make") if len(names) > 1 else ("receives", "makes")
     weight, norm = float(got.weight[special].sum()), float(got.norm[special].sum())
-    return f"{names}: {weight:.0%} of the weight, {norm:.0%} of what is moved."
+    return f"{listed} {receive} {_percent(weight)} of the attention and {make} {_percent(norm)} of the contributions."
 
 
-def _panel(figure: Figure, panel: int, head: int | None, measure: str) -> Panel:
-    if measure not in MEASURES:
-        raise FigureError(f"measure is one of {', '.join(MEASURES)}; got {measure!r}.")
+def _percent(share: float) -> str:
+    return f"{100 * share:.{1 if share < 0.0995 else 0}f} %"
+
+
+def _shown(figure: Figure, panel: int, head: int | None, measure: str) -> tuple[Panel, Shown]:
     if not 0 <= panel < len(figure.panels):
-        raise FigureError(f"panel is one of 0..{len(figure.panels) - 1}; got {panel}.")
+        raise FigureError(f"no panel {panel}: the figure has panels 0 to {len(figure.panels) - 1}.")
     block = figure.panels[panel]
-    if head is not None and head not in block.heads:
-        raise FigureError(f"heads of {block.name} are {', '.join(map(str, block.heads))}; got {head}.")
-    if head is not None and measure == "summed_norms":
-        raise FigureError("summed_norms adds the heads up, so it has no single head. Try: head=None.")
-    return block
-
-
-def _values(
-    figure: Figure, block: Panel, head: int | None, measure: str
-) -> tuple[Float[np.ndarray, "row src"], tuple[str, ...], str]:
-    """The numbers to draw, the name of each row, and what they are."""
-    targets = figure.sides[block.tgt].tokens
-    if measure == "summed_norms":
-        return block.summed_norms, targets, f"{block.name}  {MEASURES[measure][0]}, all heads summed"
-    where = f"{block.name}, mean over {len(block.heads)} heads" if head is None else f"{block.name}H{head}"
-    if measure == "transformed_norms":
-        heads = block.heads if head is None else (head,)
-        where = f"{block.name}, each head" if head is None else where
-        return (
-            block.transformed_norms[[block.heads.index(one) for one in heads]],
-            tuple(f"H{one}" for one in heads),
-            f"{where}  {MEASURES[measure][0]}",
-        )
-    values = block.weights if measure == "weights" else block.weighted_norms
-    return (
-        values.mean(axis=0) if head is None else values[block.heads.index(head)],
-        targets,
-        f"{where}  {MEASURES[measure][0]}",
+    if head is not None and not block.map(measure).has_heads:
+        raise FigureError(f"{measure} adds the heads up, so it has no single head.", do="head=None.")
+    kind = next(kind for kind, panels in figure.groups.items() if panel in panels)
+    look = Look(
+        kind=kind,
+        layers=() if block.layer is None else (block.layer,),
+        heads=() if head is None else (head,),
+        measures=(measure,),
     )
+    return block, shown(figure, look)[0]
 
 
 def _kept(length: int, room: int) -> list[int | None]:
@@ -116,11 +109,11 @@ def _kept(length: int, room: int) -> list[int | None]:
     return [*range(room - tail - 1), None, *range(length - tail, length)]
 
 
-def _headers(source: Side, kept: list[int | None]) -> list[str]:
+def _headers(tokens: Sequence[str], kept: list[int | None]) -> list[str]:
     """Tokens written downwards, one per column, standing on the map."""
     columns = []
     for position in kept:
-        pieces = [("⋯", 1)] if position is None else clusters(source.tokens[position])
+        pieces = [("⋯", 1)] if position is None else clusters(tokens[position])
         if len(pieces) > HEADER:
             pieces = [*pieces[: HEADER - 1], ("…", 1)]
         columns.append([text + " " * (2 - cells) for text, cells in pieces])
@@ -149,7 +142,7 @@ def _ramp(color: bool, signed: bool) -> str:
     return "".join(_cell(float(step), 1.0, True, signed) for step in steps)
 
 
-def _width_of(tokens: tuple[str, ...]) -> int:
+def _width_of(tokens: Sequence[str]) -> int:
     return max((cells_of(token) for token in tokens), default=0)
 
 
@@ -161,7 +154,7 @@ def _table(got: Received) -> str:
     column = BAR + 7
     lines = [
         f"{KINDS.get(got.kind, got.kind)}, {over}",
-        f"{'token':{label}}  {'weight α drawn':{column}}  {'size ‖f(x)‖':{column}}  share of ‖αf(x)‖",
+        f"{'token':{label}}  {'attention received':{column}}  {'norm ‖f(x)‖':{column}}  share of contributions ‖αf(x)‖",
     ]
     share = max(float(got.weight.max()), float(got.norm.max()), 1e-12)  # one scale, so the two bars can be compared
     size = max(float(got.transformed.max()), 1e-12)
@@ -177,6 +170,26 @@ def _table(got: Received) -> str:
         ]
         lines.append(f"{fit(got.side.tokens[row], label)}  {'  '.join(cells)}".rstrip())
     return "\n".join([*lines, *filter(None, [sentence(got)])]) + "\n"
+
+
+def _other_table(figure: Figure, kind: str) -> str:
+    """The maps of a group without α: a number per token for each, as bars show them."""
+    group = [figure.panels[index] for index in figure.groups[kind]]
+    layers = tuple(panel.layer for panel in group if panel.layer is not None)
+    lines = []
+    for name in dict.fromkeys(name for panel in group for name in panel.measures):
+        (one,) = bars(figure, Look(kind=kind, layers=layers, measures=(name,)))
+        label = max(min(LABEL, _width_of([token.label for token in one.tokens])), len("token"))
+        lines.append(f"{one.map.label} {one.map.where}{', share' if one.unit == 'share' else ''}")
+        for row in _kept(len(one.tokens), ROWS):
+            if row is None:
+                lines.append(f"⋮ {len(one.tokens) - ROWS + 1} tokens left out")
+                continue
+            value = float(one.values[row])
+            number = f"{value:6.1%}" if one.unit == "share" else f"{value:6.3g}"
+            lines.append(f"{fit(one.tokens[row].label, label)}  {number} {_bar(value / max(one.top, 1e-12))}".rstrip())
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _bar(part: float) -> str:

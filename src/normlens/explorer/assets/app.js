@@ -1,7 +1,8 @@
-// The explorer: a form, a run, a view. What is shown and how is also the link in the address bar.
+// The page of one text: a form, a run, a view. The link in the address bar restores what is shown.
 
 import { Problem, getJson, postJson, source } from "./api.js";
 import { themeNow } from "./color.js";
+import { tabs } from "./corpus.js";
 import { Run } from "./form.js";
 import * as jobs from "./jobs.js";
 import * as link from "./link.js";
@@ -9,6 +10,7 @@ import { mount } from "./view.js";
 
 const $ = (id) => document.getElementById(id);
 const state = { id: null, asked: null, look: null, busy: false, view: null };
+const LABELS = [["what", ""], ["got", "Got: "], ["cause", "Usual cause: "], ["do", "Do: "]]; // as in the terminal
 let first, second;
 
 function say(words, part = null) {
@@ -23,14 +25,13 @@ function complain(error) {
   if (error.status === -1) return say("Cancelled.");
   const known = error instanceof Problem;
   if (!known) console.error(error);
+  const parts = known ? error.parts : { what: "The page failed.", do: "reload it, then try again." };
   say("");
   $("problem").hidden = false;
-  $("problem").textContent = known
-    ? `${error.message}\n${capital(error.advice)}`
-    : "The page failed at this.\nReload it, then try again.";
+  $("problem").textContent = LABELS.filter(([name]) => parts[name])
+    .map(([name, label]) => label + parts[name])
+    .join("\n");
 }
-
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // Runs one piece of work, with the buttons in order before, during and after it.
 async function busy(work) {
@@ -120,13 +121,11 @@ async function copy() {
 function restore() {
   const found = link.read(location.hash);
   if (!found && link.holds(location.hash))
-    complain(new Problem("The link is damaged.", "Copy it again, whole; or type the text and press Show."));
+    complain(new Problem({ what: "The link is damaged.", do: "copy it again, whole; or type the text and press Show." }));
   if (!found) return;
   if (!first.fill(found.first) || (found.second && !second.fill(found.second))) {
-    complain(
-      new Problem("The link names a model that this explorer does not run.", "Choose another model, then press Show."),
-    );
-    return;
+    const what = "The link names a model that this explorer does not run.";
+    return complain(new Problem({ what, do: "choose another model, then press Show." }));
   }
   $("compare").open = !!found.second;
   $("second").disabled = !found.second;
@@ -197,7 +196,7 @@ async function begin() {
   }
   const about = await getJson("/api/models");
   [first, second] = ["first", "second"].map((id) => new Run($(id), about.models));
-  $("report").hidden = !about.report;
+  if (about.report) tabs($("pages"), document.querySelector("main"), $("corpus"));
   listen();
   say(`A text may have ${about.limits.tokens} tokens.`);
   restore();

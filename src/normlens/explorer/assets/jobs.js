@@ -49,7 +49,7 @@ async function follow(start, tell) {
   } finally {
     current = null;
   }
-  if (job.state !== "done") throw new Problem(job.error, job.do, job.state === "cancelled" ? -1 : 422);
+  if (job.state !== "done") throw new Problem(job, job.state === "cancelled" ? -1 : 422);
   return { id: job.id, ...job.result };
 }
 

@@ -1,4 +1,4 @@
-// The state of the page as a link. It stands behind #, which browsers keep to themselves: no server log ever has the text.
+// The state of the page as a link. It is behind #, which browsers do not send: no server log has the text.
 
 export const write = (state) => `#run=${pack(state)}`;
 

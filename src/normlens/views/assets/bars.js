@@ -1,4 +1,4 @@
-// What each token receives, as bars: shares of the weight beside shares of what is moved, all on one axis.
+// A number for each token, as bars: shares of the attention beside shares of the contributions, all on one axis.
 
 import { toneOf } from "./color.js";
 import { MAX_CANVAS, drawLabel, labelSize, placeOf } from "./labels.js";
@@ -11,17 +11,21 @@ export function barScenes(maps, { width, look }) {
     first = all[0];
   const order = first.tokens.map((_, i) => i);
   if (look.order === "size") order.sort((a, b) => Math.abs(first.amounts[b]) - Math.abs(first.amounts[a]));
+  const orderOf = (got) => (sameTokens(got, first) ? order : got.tokens.map((_, i) => i));
   const shares = Math.max(0, ...all.filter((one) => one.shares).flatMap((one) => one.amounts));
   return maps.map((map, k) =>
     barScene(
       map,
       all[k],
-      order,
+      orderOf(all[k]),
       all[k].shares ? shares : Math.max(0, ...all[k].amounts.map(Math.abs)),
       Math.min(width, 560),
     ),
   );
 }
+
+export const sameTokens = (left, right) =>
+  left.tokens.length === right.tokens.length && left.tokens.every(({ label }, i) => label === right.tokens[i].label);
 
 function barScene(map, got, order, end, width) {
   const count = order.length,
@@ -37,8 +41,8 @@ function barScene(map, got, order, end, width) {
   const told = (amount) => (got.shares ? percent(amount) : digits(amount));
 
   function draw(pen, { row, column, pin }, ink) {
-    const marked = placeOf(got.tokens, got.from ? row : column),
-      fixed = pin ? placeOf(got.tokens, pin[1]) : -1;
+    const marked = placeOf(got.tokens, { row, column }[got.axis]),
+      fixed = pin && got.axis ? placeOf(got.tokens, pin[1]) : -1;
     order.forEach((i, at) => {
       const y = top + (at + 0.5) * step,
         amount = got.amounts[i],
@@ -69,7 +73,7 @@ function barScene(map, got, order, end, width) {
 
   function hit(_x, y) {
     const token = got.tokens[order[Math.floor((y - top) / step)]];
-    return token ? (got.from ? { row: token.at[0], column: null } : { row: null, column: token.at[0] }) : null;
+    return token && got.axis ? { row: null, column: null, [got.axis]: token.at[0] } : null;
   }
   return { width, height: top + count * step + 4, draw, hit, got };
 }

@@ -1,22 +1,16 @@
 // What can be chosen: chips for views, measures, layers and heads, and what is hidden, counted or pinned.
 
 import { chips, element, menu, toggle } from "./controls.js";
-import { groupOf } from "./shown.js";
+import { groupOf, measuresOf } from "./shown.js";
 
 const KINDS = { self: "self-attention", encoder: "encoder", decoder: "decoder", cross: "cross-attention" };
 const VIEWS = [
-  { value: "heat", label: "heat map", hint: "rows look, columns are looked at" },
+  { value: "heat", label: "heat map", hint: "rows are queries, columns are keys" },
   { value: "lines", label: "lines", hint: "two columns of tokens and lines between them" },
-  { value: "bars", label: "bars", hint: "what each token receives" },
+  { value: "bars", label: "bars", hint: "a number for each token" },
   { value: "grid", label: "all heads", hint: "every layer and head at a glance" },
   { value: "picture", label: "picture", hint: "patches on the image" },
 ];
-const HINTS = {
-  weights: "attention weight α: how much a token is looked at",
-  transformed_norms: "‖f(x)‖: how much a token would give, before weighting",
-  weighted_norms: "‖αf(x)‖: what a head really moves",
-  summed_norms: "‖Σₕ αf(x)‖: what all heads together really move",
-};
 const SCALES = [
   { value: "own", label: "own", hint: "each panel has its own scale" },
   { value: "shared", label: "shared", hint: "one scale for all layers and heads of a measure" },
@@ -52,7 +46,11 @@ function choice(line, view, name, legend, options) {
 function whatIsShown(line, view, [panel]) {
   const { figure, look } = view;
   const kinds = Object.keys(figure.groups).map((kind) => ({ value: kind, label: KINDS[kind] || kind }));
-  const measures = [...panel.maps.values()].map(({ name, label }) => ({ value: name, label, hint: HINTS[name] }));
+  const measures = [...measuresOf(figure, look).values()].map(({ name, label, says }) => ({
+    value: name,
+    label,
+    hint: says ? `${label}: ${says}` : "",
+  }));
   const picture = figure.sides[panel.src].picture;
   choice(
     line,
@@ -74,13 +72,15 @@ function whichHeads(line, view, group) {
     { heads: there } = group[0],
     grid = look.view === "grid",
     several = view.several || grid;
-  const layers = group.map(({ layer, name }) => ({ value: layer, label: name }));
+  const layers = group.filter(({ layer }) => layer !== null).map(({ layer, name }) => ({ value: layer, label: name }));
   const heads = there.map((head) => ({ value: head, label: `H${head}` }));
+  if (!layers.length) return;
   chips(line, "layers", "Layer", layers, {
     several,
     chosen: look.layers,
     onPick: (chosen) => view.change({ layers: [].concat(chosen) }),
   });
+  if (!there.length) return;
   if (several) {
     chips(line, "heads", "Heads", heads, {
       several,
@@ -134,8 +134,8 @@ function pins(figure, panel) {
   const list = (axis) => figure.sides[panel[axis]].tokens.map((token, at) => [`${axis} ${at}`, `${at} ${token}`]);
   return [
     ["", [["", "nothing"]]],
-    ["looks (row)", list("tgt")],
-    ["is looked at (column)", list("src")],
+    ["query (row)", list("tgt")],
+    ["key (column)", list("src")],
   ];
 }
 

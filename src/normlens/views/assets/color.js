@@ -1,4 +1,4 @@
-// Amber is the weight α, blue is what is moved. Both ramps have the same lightness at the same step (equal steps in OKLCH
+// Amber is the attention weight α, blue any other measure. Both ramps have the same lightness at the same step (equal steps in OKLCH
 // lightness), so two maps compare fairly and survive colour blindness and print. Differences go from blue over the ground
 // to red, again in equal steps of lightness to both sides.
 
@@ -74,7 +74,7 @@ export function paint(values, top, signed, stops) {
 
 export const themeOf = (root) => root.ownerDocument.documentElement.dataset.theme || "light";
 
-// A notebook has its own theme, whatever the system says: look at what is behind the frame, if we may.
+// A notebook has its own theme, whatever the system says: read what is behind the frame, if we may.
 export function themeNow() {
   try {
     for (let element = window.frameElement; element; element = element.parentElement) {

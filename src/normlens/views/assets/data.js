@@ -1,4 +1,4 @@
-// The numbers of a figure: unpacked panel by panel, when they are looked at. The format is described in payload.py.
+// The numbers of a figure: unpacked panel by panel, when they are shown. The format is described in payload.py.
 
 const SQUARES = Float32Array.from({ length: 256 }, (_, code) => (code / 255) ** 2);
 const NUMBERS = { float32: Float32Array, root8: Uint8Array, linear16: Int16Array };
@@ -14,10 +14,10 @@ export function openFigure(header, source) {
   figure.panels = header.panels.map((panel, index) => ({
     ...panel,
     index,
-    layer: Number(panel.name.slice(1)),
+    name: panel.layer === null ? panel.kind : `L${panel.layer}`,
     rows: header.sides[panel.tgt].tokens.length,
     columns: header.sides[panel.src].tokens.length,
-    maps: new Map(panel.maps.map((map) => [map.name, map])),
+    maps: new Map(panel.maps.map((map) => [map.name, explained(map, header.measures[map.name])])),
   }));
 
   figure.load = (indexes) =>
@@ -33,6 +33,20 @@ export function openFigure(header, source) {
     return once(figure.lines, `${panel.index} ${axis} ${at}`, () => readExact(figure, source, panel, axis, at));
   };
   return figure;
+}
+
+// A map with what a reader is told of its measure. A matrix has queries and keys; any other is a strip: its columns are `across`.
+function explained(map, measure) {
+  const axes = map.axes.split(" ");
+  return {
+    ...measure,
+    ...map,
+    axes,
+    tone: measure.role === "attention" ? "weight" : "norm",
+    matrix: axes.includes("tgt") && axes.includes("src"),
+    headed: axes[0] === "head",
+    across: axes.at(-1),
+  };
 }
 
 // What `make` promises under this key, made once; a promise that was not kept is forgotten, so that the next call tries anew.
@@ -51,7 +65,7 @@ function once(kept, key, make) {
 function unpack(panel, buffer) {
   for (const map of panel.maps.values()) {
     if (map.coding === "product") continue;
-    const size = map.axes.split(" ").reduce((total, axis) => total * lengthOf(panel, axis), 1);
+    const size = map.axes.reduce((total, axis) => total * lengthOf(panel, axis), 1);
     map.codes = new NUMBERS[map.coding](buffer, map.at, size);
   }
 }
@@ -76,18 +90,18 @@ async function readExact(figure, source, panel, axis, at) {
   const length = axis === "tgt" ? panel.columns : panel.rows,
     lines = new Map();
   for (const map of crossed(panel)) {
-    const count = (map.axes === "tgt src" ? 1 : panel.heads.length) * length;
+    const count = (map.headed ? panel.heads.length : 1) * length;
     lines.set(map.name, numbers.subarray(start, (start += count)));
   }
   return lines;
 }
 
 const crossed = (panel) =>
-  [...panel.maps.values()].filter((map) => map.axes !== "head src" && map.coding !== "product");
+  [...panel.maps.values()].filter((map) => map.matrix && map.coding !== "product");
 const exactSize = (panel, axis) =>
   crossed(panel).reduce(
     (total, map) =>
-      total + (map.axes === "tgt src" ? 1 : panel.heads.length) * (axis === "tgt" ? panel.columns : panel.rows),
+      total + (map.headed ? panel.heads.length : 1) * (axis === "tgt" ? panel.columns : panel.rows),
     0,
   );
 
@@ -96,20 +110,22 @@ const exactSize = (panel, axis) =>
 export function decoder(panel, name, head) {
   const map = panel.maps.get(name),
     product = map.coding === "product",
-    stored = product ? panel.maps.get("weights") : map;
-  const factors = new Float32Array(panel.columns).fill(1),
-    norms = panel.maps.get("transformed_norms")?.codes,
-    start = head * panel.columns;
+    stored = product ? panel.maps.get(map.of[0]) : map,
+    made = [...panel.maps.values()].find(({ of }) => of?.[0] === stored.name); // the product it is a factor of, if any
+  const wide = lengthOf(panel, map.across),
+    factors = new Float32Array(wide).fill(1),
+    norms = made && panel.maps.get(made.of[1]).codes,
+    start = head * wide;
   if (stored.coding !== "float32") {
     const unit = stored.coding === "linear16" ? 1 / 32767 : 1;
     factors.fill(stored.scales[head] * unit);
-    if (stored.name === "weights" && panel.maps.get("weighted_norms")?.coding === "product") {
-      const largest = panel.maps.get("weighted_norms").scales[head];
-      for (let j = 0; j < panel.columns; j++)
+    if (made) {
+      const largest = made.scales[head];
+      for (let j = 0; j < wide; j++)
         if (norms[start + j] * stored.scales[head] > largest) factors[j] = (largest / norms[start + j]) * unit;
     }
   }
-  if (product) for (let j = 0; j < panel.columns; j++) factors[j] *= norms[start + j];
+  if (product) for (let j = 0; j < wide; j++) factors[j] *= norms[start + j];
   return {
     codes: stored.codes,
     factors,
@@ -121,7 +137,7 @@ export function decoder(panel, name, head) {
 // Adds one head (or the only layer) of a map to `into`, times `share`.
 export function addMap(panel, name, head, into, share) {
   const { codes, factors, turn, absolute } = decoder(panel, name, head),
-    { columns } = panel,
+    columns = factors.length,
     start = head * into.length,
     scaled = factors.map((factor) => factor * share);
   for (let i = 0; i < into.length; i += columns) {
@@ -134,10 +150,10 @@ export function addMap(panel, name, head, into, share) {
 // How far a rounded number of this map may be from the true one, the mean over heads.
 export function bound(panel, name, heads) {
   const map = panel.maps.get(name),
-    coding = map.coding === "product" ? panel.maps.get("weights").coding : map.coding;
+    coding = map.coding === "product" ? panel.maps.get(map.of[0]).coding : map.coding;
   if (coding === "float32") return 0;
   const steps = coding === "root8" ? 255 : 65534;
-  return mean((map.axes === "tgt src" ? [0] : heads).map((h) => map.scales[h] / steps));
+  return mean((map.headed ? heads : [0]).map((h) => map.scales[h] / steps));
 }
 
 export const mean = (numbers) => numbers.reduce((total, number) => total + number, 0) / numbers.length;

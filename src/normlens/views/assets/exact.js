@@ -1,13 +1,14 @@
 // Exact numbers of the pinned token, when they can be had: in the file, or from a server.
 
-import { headsOf, panelsOf } from "./shown.js";
+import { headsOf } from "./shown.js";
 
 // For each map a function from (row, column) to its exact number, or null.
 export async function exactNumbers({ figure, look, maps }) {
   if (!look.pin || figure.exact || look.view === "grid") return null;
-  const panels = panelsOf(figure, look),
-    lines = await Promise.all(panels.map((panel) => figure.exactly(panel, ...look.pin).catch(() => null)));
-  if (lines.some((one) => !one)) return null;
+  const panels = [...new Set(maps.filter((map) => !map.strip).flatMap((map) => map.panels))],
+    lines = new Map();
+  for (const panel of panels) lines.set(panel, await figure.exactly(panel, ...look.pin).catch(() => null));
+  if (!panels.length || [...lines.values()].some((one) => !one)) return null;
   return new Map(
     maps
       .filter((map) => !map.strip)
@@ -17,11 +18,10 @@ export async function exactNumbers({ figure, look, maps }) {
           const [axis, at] = look.pin;
           if ((axis === "tgt" ? row : column) !== at) return undefined;
           let total = 0;
-          panels.forEach((panel, k) => {
+          for (const panel of map.panels)
             total +=
-              exactCell(panel, lines[k], map.name, axis === "tgt" ? column : row, axis, at, headsOf(panel, look)) /
-              panels.length;
-          });
+              exactCell(panel, lines.get(panel), map.name, axis === "tgt" ? column : row, axis, at, headsOf(panel, look)) /
+              map.panels.length;
           return total;
         },
       ]),
@@ -56,14 +56,14 @@ export function putExact({ look, maps }, exact) {
 function exactCell(panel, lines, name, place, axis, at, heads) {
   const length = axis === "tgt" ? panel.columns : panel.rows,
     map = panel.maps.get(name);
-  if (map.axes === "tgt src") return lines.get(name)[place];
+  if (!map.headed) return lines.get(name)[place];
   const column = axis === "tgt" ? place : at;
   return (
     heads.reduce((total, head) => {
       const h = panel.heads.indexOf(head);
       if (map.coding !== "product") return total + lines.get(name)[h * length + place];
-      const norm = panel.maps.get("transformed_norms").codes[h * panel.columns + column];
-      return total + Math.abs(lines.get("weights")[h * length + place]) * norm;
+      const norm = panel.maps.get(map.of[1]).codes[h * panel.columns + column];
+      return total + Math.abs(lines.get(map.of[0])[h * length + place]) * norm;
     }, 0) / heads.length
   );
 }

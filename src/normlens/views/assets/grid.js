@@ -12,15 +12,15 @@ export function gridScenes(figure, { width, theme, look }) {
 }
 
 function gridScene(figure, name, width, theme, look) {
-  const panels = panelsOf(figure, look).filter((panel) => panel.maps.has(name)),
+  const panels = panelsOf(figure, look, name),
     map = panels[0]?.maps.get(name);
   if (!map) return null;
-  const heads = map.axes === "tgt src" ? [null] : headsOf(panels[0], look),
+  const heads = map.headed && map.axes.length > 1 ? headsOf(panels[0], look) : [null],
     left = 34,
     top = 20,
     gap = 2;
   const size = Math.max(10, Math.min(heads.length > 1 ? 76 : 120, Math.floor((width - left) / heads.length) - gap)),
-    high = map.axes === "head src" ? Math.max(8, size >> 1) : size;
+    high = map.matrix ? size : Math.max(8, size >> 1);
   const thumbs = panels.flatMap((panel, i) =>
     heads.map((head, j) => ({ panel, head, i, j, ...thumbnail(figure, panel, name, head, look) })),
   );
@@ -38,14 +38,14 @@ function gridScene(figure, name, width, theme, look) {
     heads.forEach(
       (head, j) =>
         size >= 18 &&
-        pen.text(head === null ? "all heads" : `H${head}`, left + j * (size + gap) + size / 2, top - 9, {
+        pen.text(head === null ? (panels[0].heads.length ? "all heads" : "") : `H${head}`, left + j * (size + gap) + size / 2, top - 9, {
           size: head === null ? 12 : Math.min(12, size / 2.4),
           fill: ink.muted,
           anchor: "middle",
         }),
     );
     panels.forEach((panel, i) =>
-      pen.text(panel.name, left - 6, top + i * (high + gap) + high / 2, { size: 12, fill: ink.muted, anchor: "end" }),
+      pen.text(panel.layer === null ? "" : panel.name, left - 6, top + i * (high + gap) + high / 2, { size: 12, fill: ink.muted, anchor: "end" }),
     );
     for (const { i, j, panel, head } of thumbs) {
       const x = left + j * (size + gap),
@@ -61,7 +61,8 @@ function gridScene(figure, name, width, theme, look) {
       head = heads[Math.floor((x - left) / (size + gap))];
     return panel && head !== undefined && x >= left && y >= top ? { thumb: [panel.layer, head] } : null;
   }
-  const where = `${panels.length} layers${heads[0] === null ? ", all heads summed" : ` × ${heads.length} heads`}`;
+  const layers = panels[0].layer === null ? panels[0].name : `${panels.length} layers`,
+    where = `${layers}${heads[0] !== null ? ` × ${heads.length} heads` : map.role === "contribution" && panels[0].layer !== null ? ", all heads summed" : ""}`;
   return {
     width: left + heads.length * (size + gap),
     height: top + panels.length * (high + gap),
@@ -92,7 +93,7 @@ function thumbnail(figure, panel, name, head, look) {
   if (!figure.thumbs.has(key))
     figure.thumbs.set(
       key,
-      look.unit === "tokens" && !look.rescale && name !== "transformed_norms"
+      look.unit === "tokens" && !look.rescale && panel.maps.get(name).matrix
         ? quick(figure, panel, name, head, look)
         : slow(figure, panel, name, head, look),
     );

@@ -14,11 +14,11 @@ export function heatScenes(maps, { width, theme }) {
 }
 
 function layoutOf(maps, width) {
-  const columns = maps[0].columns,
+  const columns = maps.reduce((most, map) => (map.columns.length > most.length ? map.columns : most), []),
     style = { size: labelSize((width - 60) / columns.length), bold: true };
   const widest = (tokens, cap) => Math.min(cap, Math.max(...tokens.map(({ label }) => textWidth(label, style))));
   const left = Math.ceil(Math.max(...maps.map(({ rows }) => widest(rows, width < 420 ? 76 : 104)))) + 10,
-    name = Math.ceil(widest(columns, 92));
+    name = Math.ceil(Math.max(...maps.map((map) => widest(map.columns, 92))));
   const lean = Math.min(Math.ceil(name * Math.cos(TILT)), 40),
     ratio = window.devicePixelRatio || 1;
   const fitted = Math.floor(((width - left - lean) / columns.length) * ratio) / ratio;
@@ -39,7 +39,7 @@ function heatScene(map, layout, theme) {
     pen.cells(image, colours, left, top, wide, high);
     if (cell >= 10) gaps(pen, ink);
     const pinRow = map.strip ? -1 : pinned(pin, "tgt", rows),
-      pinColumn = pinned(pin, "src", columns);
+      pinColumn = pinned(pin, map.across, columns);
     const veil = (x, y, w, h) => pen.rect(x, y, w, h, { fill: ink.ground, opacity: 0.62 });
     if (pinRow >= 0) {
       veil(left, top, wide, pinRow * cell);
@@ -49,8 +49,9 @@ function heatScene(map, layout, theme) {
       veil(left, top, pinColumn * cell, high);
       veil(left + (pinColumn + 1) * cell, top, wide - (pinColumn + 1) * cell, high);
     }
-    const row = map.strip ? -1 : placeOf(rows, over) >= 0 ? placeOf(rows, over) : pinRow;
-    const column = placeOf(columns, across) >= 0 ? placeOf(columns, across) : pinColumn;
+    const row = map.strip ? -1 : placeOf(rows, over) >= 0 ? placeOf(rows, over) : pinRow,
+      place = placeOf(columns, { tgt: over, src: across, head: null }[map.across]),
+      column = place >= 0 ? place : pinColumn;
     if (row >= 0) pen.rect(left - 0.5, top + row * cell - 0.5, wide + 1, cell + 1, { stroke: ink.text, opacity: 0.55 });
     if (column >= 0)
       pen.rect(left + column * cell - 0.5, top - 0.5, cell + 1, high + 1, { stroke: ink.text, opacity: 0.55 });
@@ -73,10 +74,12 @@ function heatScene(map, layout, theme) {
   function hit(x, y) {
     const row = rows[Math.floor((y - top) / cell)],
       column = columns[Math.floor((x - left) / cell)];
-    if (x >= left && y >= top && row && column) return { row: map.strip ? null : row.at[0], column: column.at[0] };
-    if (x < left && y >= top && row && !map.strip) return { row: row.at[0], column: null };
-    if (y < top && x >= left && column) return { row: null, column: column.at[0] };
-    return null;
+    const token = x >= left && column && (map.across === "head" ? null : column.at[0]),
+      spot = map.across === "tgt" ? { row: token, column: null } : { row: null, column: token };
+    if (map.strip) return x >= left && column && (y < top || row) && token !== null ? spot : null;
+    if (x >= left && y >= top && row && column) return { row: row.at[0], column: column.at[0] };
+    if (x < left && y >= top && row) return { row: row.at[0], column: null };
+    return y < top && x >= left && column ? spot : null;
   }
   return { width: left + wide + layout.right, height: top + high + 2, draw, hit };
 }

@@ -37,7 +37,7 @@ function moveSpot(view, down, across) {
     const thumbs = scenes[0].thumbs,
       layers = [...new Set(thumbs.map(({ panel }) => panel.layer))],
       heads = [...new Set(thumbs.map(({ head }) => head))];
-    const [layer, head] = spot.thumb || [layers[0] - 0, null],
+    const [layer, head] = spot.thumb || [layers[0], null],
       bounded = (list, at, by) => list[Math.max(0, Math.min(list.length - 1, at < 0 ? 0 : at + by))];
     view.point({
       row: null,
@@ -62,11 +62,17 @@ function moveSpot(view, down, across) {
     const inside = Math.max(first, Math.min(first + rows * columns - 1, next));
     view.point({ row: null, column: inside, patch: inside, thumb: null });
   } else if (look.view === "bars") {
-    const axis = got.from ? "row" : "column";
+    const { axis } = got;
+    if (axis === null) return;
     view.point({ row: null, column: null, thumb: null, [axis]: move(got.tokens, spot[axis], down || across) });
   } else {
     const pinned = (axis) => (look.pin?.[0] === axis ? look.pin[1] : null);
-    const row = map.strip ? null : move(map.rows, spot.row ?? pinned("tgt"), down),
+    if (map.strip) {
+      const axis = { tgt: "row", src: "column" }[map.across];
+      if (axis) view.point({ row: null, column: null, thumb: null, [axis]: move(map.columns, spot[axis] ?? pinned(map.across), across || down) });
+      return;
+    }
+    const row = move(map.rows, spot.row ?? pinned("tgt"), down),
       column = move(map.columns, spot.column ?? pinned("src"), across);
     view.point(
       look.view === "lines"

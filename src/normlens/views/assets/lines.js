@@ -1,4 +1,4 @@
-// Two columns of tokens with lines between them: left looks, right is looked at.
+// Two columns of tokens with lines between them: queries on the left, keys on the right.
 
 import { toneOf } from "./color.js";
 import { MAX_CANVAS, drawLabel, labelSize, labelled, placeOf } from "./labels.js";
@@ -9,7 +9,7 @@ const MOST = 6000;
 
 export function lineScenes(maps, { width }) {
   const flat = maps.map((map) =>
-    map.strip ? { ...map, rows: [{ at: [-1], label: "mean of heads", special: false }], values: meanRow(map) } : map,
+    map.strip ? { ...map, rows: [{ at: [-1], label: map.rows.length > 1 ? "mean of heads" : map.label, special: false }], values: meanRow(map) } : map,
   );
   return flat.map((map) => lineScene(map, Math.min(width, 620)));
 }
@@ -38,10 +38,10 @@ function lineScene(map, width) {
     { top: end } = map;
 
   function draw(pen, { pin, row, column }, ink) {
-    const over = placeOf(rows, row),
-      across = placeOf(columns, column);
-    const pinRow = pin && pin[0] === "tgt" ? placeOf(rows, pin[1]) : -1,
-      pinColumn = pin && pin[0] === "src" ? placeOf(columns, pin[1]) : -1;
+    const over = map.strip ? -1 : placeOf(rows, row),
+      across = placeOf(columns, { tgt: row, src: column, head: null }[map.across]);
+    const pinRow = pin && pin[0] === "tgt" && !map.strip ? placeOf(rows, pin[1]) : -1,
+      pinColumn = pin && pin[0] === map.across ? placeOf(columns, pin[1]) : -1;
     const [from, to] = over >= 0 || across >= 0 ? [over, across] : [pinRow, pinColumn];
     const lines = from >= 0 || to >= 0 ? strongest(map, 0.004, from, to) : all;
     for (const [i, j, value] of lines) {
@@ -62,8 +62,8 @@ function lineScene(map, width) {
     const place = Math.floor((at - top) / step),
       middle = (left + right) / 2;
     const token = (x < middle ? rows : columns)[place];
-    if (!token || (x < middle && token.at[0] < 0)) return null;
-    return x < middle ? { row: token.at[0], column: null } : { row: null, column: token.at[0] };
+    if (!token || (x < middle && token.at[0] < 0) || (x >= middle && map.across === "head")) return null;
+    return x < middle || map.across === "tgt" ? { row: token.at[0], column: null } : { row: null, column: token.at[0] };
   }
   return { width, height: top + count * step + 8, draw, hit };
 }

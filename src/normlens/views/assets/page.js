@@ -1,4 +1,4 @@
-// A page that carries its own data: chunks are base64 in script elements, decoded when they are looked at.
+// A page that carries its own data: chunks are base64 in script elements, decoded when they are shown.
 
 import { mount } from "./view.js";
 

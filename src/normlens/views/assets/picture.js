@@ -1,4 +1,4 @@
-// Patches of an image, coloured by what each gives: to the pinned patch, or to all.
+// Patches of an image, coloured by a measure: for the pinned patch as the query, or over all queries.
 
 import { toneOf } from "./color.js";
 import { received } from "./shown.js";

@@ -38,7 +38,7 @@ export function arrange(view) {
     figure.className = map.signed ? "signed" : map.tone;
     figure
       .querySelector("figcaption")
-      .replaceChildren(element("b", {}, map.label), ` ${map.where}${basis(view, map, k)}`);
+      .replaceChildren(element("b", map.says ? { title: map.says } : {}, map.label), ` ${map.where}${basis(view, map, k)}`);
     figure.querySelector(".scale").replaceChildren(...scale(view, map, k));
     const canvas = figure.querySelector("canvas");
     canvas.setAttribute("aria-label", described(view, map, k));
@@ -50,11 +50,9 @@ export function basis({ look, scenes }, map, k) {
   if (look.view !== "bars" && look.view !== "picture") return "";
   const { got } = scenes[k],
     share = got.shares ? ", share" : "";
-  if (map.strip) return " (mean)";
-  if (got.from) return `${share} taken from “${got.from.label}” by each`;
-  return got.into
-    ? `${share} received by “${got.into.label}”`
-    : `${share} received, ${got.shares ? "all rows" : "mean over rows"}`;
+  if (map.strip) return map.rows.length > 1 ? " (mean)" : "";
+  if (got.from) return `${share} of each query, key “${got.from.label}”`;
+  return got.into ? `${share} of each key, query “${got.into.label}”` : `${share} of each key, ${got.shares ? "all queries" : "mean over queries"}`;
 }
 
 function scale(view, map, k) {
@@ -71,7 +69,7 @@ function scale(view, map, k) {
       "0",
       bar,
       view.scenes[k].ends.told(view.scenes[k].ends.patches),
-      element("small", {}, "up to the strongest patch"),
+      element("small", {}, "up to the largest patch"),
     ];
   }
   return [
@@ -146,10 +144,9 @@ export function headline(view) {
   if (!told) view.finding.replaceChildren(view.figure.note);
   if (told)
     view.finding.replaceChildren(
-      `${told.names}: `,
-      element("b", { class: "weight" }, `${told.weight} of the weight`),
-      ", ",
-      element("b", { class: "norm" }, `${told.norm} of what is moved`),
-      told.into,
+      `${told.query}${told.names} ${told.several ? "receive" : "receives"} `,
+      element("b", { class: "weight" }, `${told.weight} of the attention`),
+      told.several ? " and make " : " and makes ",
+      element("b", { class: "norm" }, `${told.norm} of the contributions`),
     );
 }

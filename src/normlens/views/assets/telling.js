@@ -1,6 +1,6 @@
 // The picture in words: the finding, the numbers under the cursor, what a reader must know, the numbers to copy.
 
-import { oneMap, panelsOf, received, tokensOf } from "./shown.js";
+import { ofRole, oneMap, panelsOf, received, tokensOf } from "./shown.js";
 
 export const digits = (value) =>
   value === 0 ? "0" : Math.abs(value) < 0.001 ? value.toExponential(1) : value.toPrecision(3);
@@ -17,22 +17,26 @@ export function finding(figure, look) {
   return figure.findings.get(key);
 }
 
-// What special tokens draw and give, else the token whose two shares differ most. Hidden tokens count.
+// What special tokens receive and contribute, else the token whose two shares differ most. Hidden tokens count.
 function found(figure, look) {
   const panels = panelsOf(figure, look),
     { tokens, special } = figure.sides[panels[0].src];
-  const moved = look.heads.length === 1 ? "weighted_norms" : "summed_norms";
-  if (!["weights", moved].every((name) => panels[0].maps.has(name)) || panels[0].maps.get("weights").signed) return "";
+  const attention = ofRole(panels[0], "attention", true),
+    contribution = ofRole(panels[0], "contribution", look.heads.length === 1);
+  if (!attention || !contribution || attention.signed) return "";
   const all = { ...look, hide: [], unit: "tokens", rescale: false },
     pin = look.pin?.[0] === "tgt" && look.view !== "grid" ? look.pin : null;
-  const [weight, norm] = ["weights", moved].map((name) => received(oneMap(figure, all, panels, name), pin).amounts);
+  const [weight, norm] = [attention, contribution].map(
+    ({ name }) => received(oneMap(figure, all, panels, name), pin).amounts,
+  );
   let chosen = [...tokens.keys()].filter((j) => special[j]);
   const gap = (j) => Math.abs(weight[j] - norm[j]),
     sum = (shares) => chosen.reduce((total, j) => total + shares[j], 0);
   if (!chosen.length) chosen = [[...tokens.keys()].reduce((best, j) => (gap(j) > gap(best) ? j : best), 0)];
-  const names = [...new Set(chosen.map((j) => tokens[j]))].join(" "),
-    into = pin ? `, as ${quoted(tokens[pin[1]] ?? "")} sees it` : "";
-  return { names, weight: percent(sum(weight)), norm: percent(sum(norm)), into };
+  const unique = [...new Set(chosen.map((j) => tokens[j]))],
+    names = [unique.slice(0, -1).join(", "), unique.at(-1)].filter(Boolean).join(" and "),
+    query = pin ? `For the query ${quoted(figure.sides[panels[0].tgt].tokens[pin[1]] ?? "")}, ` : "";
+  return { names, several: unique.length > 1, weight: percent(sum(weight)), norm: percent(sum(norm)), query };
 }
 
 // The number of one map at a cell, with how far it may be off; nothing is added where it is exact.
@@ -51,13 +55,16 @@ function meanColumn(map, column) {
   return total / map.rows.length;
 }
 
+const thumbName = (layer, head) =>
+  layer === null ? "this map" : `L${layer}${head === null ? ", all heads" : `H${head}`}`;
+
 // What stands above the picture while a cell is pointed at: [{text, tone}].
 export function readout(figure, look, maps, spot) {
   if (look.view === "grid")
     return [
       {
         text: spot.thumb
-          ? `L${spot.thumb[0]}${spot.thumb[1] === null ? ", all heads" : `H${spot.thumb[1]}`}: click to open it`
+          ? `${thumbName(...spot.thumb)}: click to open it`
           : hints.grid,
       },
     ];
@@ -72,18 +79,19 @@ export function readout(figure, look, maps, spot) {
     {
       text:
         row === null
-          ? `${name(side, column)} is looked at`
+          ? `key ${name(side, column)}`
           : column === null
-            ? `${name(target, row)} looks`
-            : `${name(target, row)} looks at ${name(side, column)}`,
+            ? `query ${name(target, row)}`
+            : `query ${name(target, row)}, key ${name(side, column)}`,
     },
   ];
   for (const map of maps) {
     const tone = map.signed ? null : map.tone;
     if (map.strip) {
-      if (column !== null)
+      const at = { tgt: row, src: column, head: null }[map.across];
+      if (at !== null && map.columns.some((token) => token.at.includes(at)))
         words.push({
-          text: `${map.label} ${digits(meanColumn(map, column))}${map.rows.length > 1 ? ", mean of heads" : ""}`,
+          text: `${map.label} ${digits(meanColumn(map, at))}${map.rows.length > 1 ? ", mean of heads" : ""}`,
           tone,
         });
     } else if (row !== null && column !== null) words.push({ text: `${map.label} ${told(map, row, column)}`, tone });
@@ -92,31 +100,31 @@ export function readout(figure, look, maps, spot) {
   return words;
 }
 
-// Of a row, whom it takes most from; of a column, how much it gives.
+// Of a query, its largest key; of a key, its part of the whole.
 function mostOf(map, row, column) {
   const got = received(map, row !== null ? ["tgt", row] : null),
     number = (amount) => (got.shares ? percent(amount) : digits(amount));
   if (column !== null) {
     const j = got.tokens.findIndex((token) => token.at.includes(column));
-    return j < 0 ? "hidden" : `${number(got.amounts[j])} of all`;
+    return j < 0 ? "hidden" : `${number(got.amounts[j])}${got.shares ? " of the total" : ""}`;
   }
   const most = got.amounts.reduce((best, amount, j) => (Math.abs(amount) > Math.abs(got.amounts[best]) ? j : best), 0);
-  return `most from ${quoted(got.tokens[most].label)}, ${number(got.amounts[most])}`;
+  return `largest key ${quoted(got.tokens[most].label)}, ${number(got.amounts[most])}`;
 }
 
 const hints = {
   heat: "Point at a cell for its numbers; click to pin its row, or a label to pin its token.",
-  lines: "Point at a token for its lines; click to pin it. Left looks, right is looked at.",
+  lines: "Point at a token for its lines; click to pin it. Queries on the left, keys on the right.",
   grid: "Point at a thumbnail for its name; click to open it.",
-  signed: "Means over all rows. Pin a token to see what it alone receives more or less of, and from whom.",
-  bars: "Shares received over all rows. Pin a token to see what it alone receives, and from whom.",
-  picture: "Colour: what each patch gives to all. Click a patch to see what it takes, and from where.",
+  signed: "Means over all queries. Pin a token to see the keys of this query alone.",
+  bars: "Shares over all queries. Pin a token to see the keys of this query alone.",
+  picture: "Colour: each patch as a key, over all queries. Click a patch to see the keys of this query alone.",
 };
 
 export function footnotes(figure, look, maps) {
   const panels = panelsOf(figure, look),
     panel = panels[0],
-    worst = Math.max(...figure.panels.map(({ error }) => error));
+    worst = Math.max(...figure.panels.map(({ error }) => error ?? 0));
   const sides = (index) => (figure.sides.length > 1 ? ` (${figure.sides[index].name})` : ""),
     notes = figure.note && !figure.difference ? [figure.note] : [];
   if (hiding(figure, look)) {
@@ -129,26 +137,29 @@ export function footnotes(figure, look, maps) {
   }
   if (look.unit === "words")
     notes.push(
-      "Words: pieces of a word that is looked at add up, those of a word that looks are averaged; ‖f(x)‖ is averaged.",
+      "Words: pieces of a key add up, those of a query are averaged; maps without queries or keys are averaged.",
     );
   if (look.view === "grid") notes.push("A thumbnail shows the largest cell of each of its patches.");
-  if (look.view === "lines") notes.push("Lines weaker than 4 % of the scale are left out until a token is pointed at.");
+  if (look.view === "lines") notes.push("Lines below 4 % of the scale are left out until a token is pointed at.");
   if (look.view === "bars")
     notes.push(
       figure.difference
         ? "Bars are differences of numbers, each panel on its own axis."
         : "Bars of shares have one axis, so that measures can be compared.",
     );
-  else if (look.view === "picture") notes.push("Colours go up to the strongest patch of each picture.");
+  else if (look.view === "picture") notes.push("Colours go up to the largest patch of each picture.");
   else
     notes.push(
       look.scale === "shared"
         ? "One scale for all layers and heads of a measure."
         : "Each panel has its own scale, up to the largest cell shown.",
     );
-  notes.push(
-    `Rows${sides(panel.tgt)} look, columns${sides(panel.src)} are looked at. The parts rebuild ${panel.name} to ${panel.error.toExponential(1)} (relative; worst of all blocks ${worst.toExponential(1)}).`,
-  );
+  const rebuilt =
+    panel.error === null
+      ? ""
+      : ` The parts rebuild ${panel.name} to ${panel.error.toExponential(1)} (relative; worst of all blocks ${worst.toExponential(1)}).`;
+  const axes = maps.length && maps.every(({ strip }) => strip) ? "" : `Rows are queries${sides(panel.tgt)}, columns are keys${sides(panel.src)}.`;
+  if (axes || rebuilt) notes.push(`${axes}${rebuilt}`.trim());
   if (figure.exact) notes.push("All numbers are exact to 32 bits.");
   else {
     const off = maps
@@ -181,11 +192,19 @@ export function table(figure, look, maps, scenes) {
   if (look.view === "grid") {
     line(["measure", "layer", "head", "largest"]);
     for (const { map, thumbs } of scenes)
-      for (const { panel, head, top } of thumbs) line([map.label, panel.layer, head ?? "all", short(top)]);
+      for (const { panel, head, top } of thumbs) line([map.label, panel.layer ?? panel.name, head ?? "all", short(top)]);
   } else if (look.view === "bars" || look.view === "picture") {
     const got = scenes.map((scene) => scene.got);
-    line(["token", ...maps.map((map, k) => `${map.label} ${map.where}${got[k].shares ? ", share" : ""}`)]);
-    got[0].tokens.forEach((token, i) => line([token.label, ...got.map((one) => short(one.amounts[i]))]));
+    const heads = maps.map((map, k) => `${map.label} ${map.where}${got[k].shares ? ", share" : ""}`);
+    const rows = Math.max(...got.map(({ tokens }) => tokens.length)),
+      apart = got.some(({ tokens }) => tokens.some(({ label }, i) => label !== got[0].tokens[i]?.label));
+    line(apart ? heads.flatMap((head) => ["token", head]) : ["token", ...heads]);
+    for (let i = 0; i < rows; i++)
+      line(
+        apart
+          ? got.flatMap(({ tokens, amounts }) => (tokens[i] ? [tokens[i].label, short(amounts[i])] : ["", ""]))
+          : [got[0].tokens[i].label, ...got.map(({ amounts }) => short(amounts[i]))],
+      );
   } else {
     for (const map of maps) {
       line([`${map.label} ${map.where}`, ...map.columns.map(({ label }) => label)]);

@@ -8,7 +8,7 @@ import { exactNumbers, putExact } from "./exact.js";
 import { asPng, asSvg, copy, download } from "./exporting.js";
 import { key } from "./keys.js";
 import { decodePictures } from "./picture.js";
-import { groupOf, panelsOf, shownMaps } from "./shown.js";
+import { groupOf, measuresOf, ofRole, panelsOf, shownMaps } from "./shown.js";
 import { NO_SPOT, arrange, basis, draw, headline, scenesOf } from "./stage.js";
 import { digits, footnotes, table } from "./telling.js";
 
@@ -62,14 +62,15 @@ function skeleton(root, figure) {
 // Fills in what a look leaves open, and what a change of view or kind has made impossible.
 function complete({ figure, look }) {
   const group = groupOf(figure, look),
-    layers = group.map(({ layer }) => layer),
+    layers = group.map(({ layer }) => layer).filter((layer) => layer !== null),
     heads = new Set(group.flatMap((panel) => panel.heads));
   look.layers = look.layers.filter((layer) => layers.includes(layer));
-  if (!look.layers.length) look.layers = look.view === "grid" ? layers : [layers[(layers.length - 1) >> 1]];
+  if (!look.layers.length) look.layers = look.view === "grid" ? layers : layers.slice((layers.length - 1) >> 1).slice(0, 1);
   look.heads = look.heads.filter((head) => heads.has(head));
-  look.measures = look.measures.filter((name) => group[0].maps.has(name));
-  if (!look.measures.length) look.measures = [[...group[0].maps.keys()][0]];
   if (look.view === "picture" && !figure.sides[group[0].src].picture) look.view = "heat";
+  const measures = [...measuresOf(figure, look).keys()];
+  look.measures = look.measures.filter((name) => measures.includes(name));
+  if (!look.measures.length) look.measures = measures.slice(0, 1);
   if (look.pin && look.pin[1] >= figure.sides[group[0][look.pin[0]]].tokens.length) look.pin = null;
 }
 
@@ -82,14 +83,14 @@ function change(view, patch, onLook) {
   if (patch.view === "grid" && !wasGrid) {
     view.kept = [before && look.layers, look.heads, look.measures];
     Object.assign(look, { layers: [], heads: [] });
-    moved(look, true);
+    swapContributions(before, look, true);
   }
   if (patch.view && patch.view !== "grid" && wasGrid && view.kept) {
     [look.layers, look.heads, look.measures] = view.kept;
     view.kept = null;
   }
   if ("heads" in patch && look.view !== "grid" && single !== (look.heads.length === 1))
-    moved(look, look.heads.length === 1);
+    swapContributions(before, look, look.heads.length === 1);
   const now = groupOf(figure, look)[0];
   if (now.tgt !== before.tgt || now.src !== before.src) Object.assign(look, { pin: null });
   if ("kind" in patch && look.view === "grid") look.layers = [];
@@ -98,15 +99,15 @@ function change(view, patch, onLook) {
   onLook({ ...look });
   return render(view).catch((error) =>
     view.readout.replaceChildren(
-      `These numbers could not be had (${error.message}). Choose them again to try once more.`,
+      `These numbers could not be read (${error.message}). Choose them again to try once more.`,
     ),
   );
 }
 
-// A change to or from a single head brings its own picture of what is moved: ‖αf(x)‖ for one head, the sum for all.
-function moved(look, one) {
-  const [from, to] = one ? ["summed_norms", "weighted_norms"] : ["weighted_norms", "summed_norms"];
-  if (!look.measures.includes(to)) look.measures = look.measures.map((name) => (name === from ? to : name));
+// A change to or from a single head brings its own contributions: those of one head, or of all heads together.
+function swapContributions(panel, look, one) {
+  const [from, to] = [!one, one].map((headed) => ofRole(panel, "contribution", headed)?.name);
+  if (to && !look.measures.includes(to)) look.measures = look.measures.map((name) => (name === from ? to : name));
 }
 
 async function render(view) {
@@ -114,7 +115,8 @@ async function render(view) {
     turn = ++view.turn;
   view.root.setAttribute("aria-busy", "true");
   choices(view, { save: (form) => save(view, form) });
-  await figure.load(panelsOf(figure, look).map(({ index }) => index)).catch((error) => {
+  const needed = new Set([null, ...look.measures].flatMap((name) => panelsOf(figure, look, name)));
+  await figure.load([...needed].map(({ index }) => index)).catch((error) => {
     view.root.setAttribute("aria-busy", "false");
     throw error;
   });
@@ -153,7 +155,7 @@ function pick(view, spot) {
   if (spot.thumb) {
     const [layer, head] = spot.thumb;
     view.kept = null;
-    view.change({ view: "heat", layers: [layer], heads: head === null ? [] : [head] });
+    view.change({ view: "heat", layers: layer === null ? [] : [layer], heads: head === null ? [] : [head] });
     return;
   }
   const { tgt, src } = panelsOf(view.figure, view.look)[0];

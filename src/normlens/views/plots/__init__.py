@@ -1,6 +1,6 @@
-"""A figure as SVG, PNG or PDF, drawn with matplotlib: what it looks at, for a paper.
+"""A figure as SVG, PNG or PDF, drawn with matplotlib, for a paper.
 
-Room: figure to files. The numbers come from `shown`, `cells` and `bars`; one file per view draws them.
+The numbers come from `shown`, `cells` and `bars`; one file per view draws them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VIEWS = {"heat": heat, "lines": lines, "grid": grid, "bars": bars, "picture": pi
 
 
 def draw(figure: Figure, path: Path) -> None:
-    """Write what the figure looks at; the suffix, .svg, .png or .pdf, decides the form."""
+    """Write what the figure shows; the suffix, .svg, .png or .pdf, decides the form."""
     with house_style(figure.look.view):
         path.write_bytes(written(drawing(figure), cast(Form, path.suffix.removeprefix("."))))
 

@@ -1,6 +1,6 @@
-"""Bars: what each token receives, what a pinned token takes, or who takes from it.
+"""Bars: a number for each token, over all queries or for a pinned one.
 
-Room: one view. Shares of all measures have one scale, so that α and what is moved can be compared.
+Shares of all measures have one scale, so that attention weights and contributions can be compared.
 """
 
 from __future__ import annotations
@@ -72,19 +72,19 @@ def number(one: Bars, value: float) -> str:
 
 def told(figure: Figure, found: tuple[Bars, ...]) -> list[str]:
     """What the bars are, in a sentence."""
-    name = ""
+    token = ""
     if figure.look.pin:
         axis, at = figure.look.pin
         panel = figure.panels[figure.groups[str(figure.look.kind)][0]]
-        name = f"“{token_label(figure.sides[getattr(panel, axis)].tokens[at])}” (token {at})"
+        token = f"“{token_label(figure.sides[getattr(panel, axis)].tokens[at])}” (token {at})"
     what = next((one.what for one in found if not one.map.strip), None)
     sentences = {
-        "taken": f"What {name} takes from each token",
-        "takers": f"What each token takes from {name}",
-        "received": "What all tokens together take from each token",
+        "keys": "Each key, over all queries",
+        "keys of the pin": f"Each key, for the query {token}",
+        "queries of the pin": f"Each query, for the key {token}",
     }
     if what is None:
         return []
     if any(one.unit == "share" for one in found):
-        return [f"{sentences[what]}, in % of all of it."]
-    return ["What tokens take from each token, mean over rows." if what == "received" else f"{sentences[what]}."]
+        return [f"{sentences[what]}: its share of the total."]
+    return [f"{sentences[what]}{': the mean' if what == 'keys' else ''}."]

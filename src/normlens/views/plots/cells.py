@@ -1,7 +1,4 @@
-"""Numbers as coloured cells, and the tokens beside and above them.
-
-Room: what heat maps, thumbnails and patches have in common.
-"""
+"""Numbers as coloured cells, and the tokens beside and above them: what heat maps, thumbnails and patches share."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Every layer and head at once, as thumbnails: layers are rows, heads are columns.
-
-Room: one view.
-"""
+"""Every layer and head at once, as thumbnails: layers are rows, heads are columns."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from normlens.views.shown import cells as cells_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-Thumbnails = dict[tuple[int, int | None], Shown]
+Thumbnails = dict[tuple[int | None, int | None], Shown]
 BESIDE, ABOVE, FOOT = 0.32, 0.2, 0.35  # inches for the names of layers and heads, and for the scale
 SMALLEST, LARGEST = 0.24, 0.8  # inches of a thumbnail
 APART = 0.1  # of a thumbnail: white between two
@@ -44,7 +41,10 @@ def grid(figure: Figure) -> Drawing:
     )
     longest = max(max(one.values.shape) for thumbnails in grids.values() for one in thumbnails.values())
     coarse = " Neighbouring cells share one, the largest." if longest > FINEST else ""
-    return sheet(blocks, said(figure, f"Layers down, heads across; in each, rows look at columns. {scales}{coarse}"))
+    return sheet(
+        blocks,
+        said(figure, f"Layers down, heads across; in each, rows are queries, columns are keys. {scales}{coarse}"),
+    )
 
 
 def _heads(thumbnails: Thumbnails) -> list[int | None]:
@@ -90,11 +90,14 @@ def _block(thumbnails: Thumbnails, size: float, *, shared: bool) -> Block:
             )
         for number, layer in enumerate(layers):
             at = (number + 0.5 - APART / 2) * down
-            axes.text(-0.05, at, f"L{layer}", fontsize=SMALL, color=INK, ha="right", va="center")
+            axes.text(
+                -0.05, at, "" if layer is None else f"L{layer}", fontsize=SMALL, color=INK, ha="right", va="center"
+            )
         for number, head in enumerate(heads):
             at, name = (number + 0.5 - APART / 2) * across, "all" if head is None else f"H{head}"
             axes.text(at, -0.05, name, fontsize=SMALL, color=INK, ha="center", va="bottom")
         marks = ends(first) if shared else ("−largest", "0", "+largest") if first.signed else ("0", "largest cell")
         scale(place, first, BESIDE, ABOVE + height + 0.1, min(max(width, 1.1), 1.6), marks)
 
-    return Block(BESIDE + max(width, 1.1), ABOVE + height + FOOT, label(first.label), paint)
+    name = f"{first.label}  {first.where}" if layers == [None] else first.label
+    return Block(BESIDE + max(width, 1.1), ABOVE + height + FOOT, label(name, 60), paint)

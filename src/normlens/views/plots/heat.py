@@ -1,6 +1,6 @@
-"""Heat maps: rows look, columns are looked at, one map for each measure.
+"""Heat maps: rows are queries, columns are keys, one map for each measure; a map without both is a strip.
 
-Room: one view. A pinned row or column is framed, and the rest is pale.
+A pinned row or column is framed, and the rest is pale.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def heat(figure: Figure) -> Drawing:
     some = (
         " Of the tokens only some are named." if max(max(one.values.shape) for one in maps) > LONGEST / SMALLEST else ""
     )
-    return sheet(blocks, said(figure, f"Rows look at columns. {scales}{some}"))
+    axes = "" if all(one.strip for one in maps) else "Rows are queries, columns are keys. "
+    return sheet(blocks, said(figure, f"{axes}{scales}{some}"))
 
 
 def _block(figure: Figure, one: Shown, room: float) -> Block:
@@ -70,15 +71,16 @@ def _pin(axes: Axes, figure: Figure, one: Shown) -> None:
     from matplotlib.patches import Rectangle
 
     axis, position = figure.look.pin or ("tgt", -1)
-    if one.strip and axis == "tgt":
+    if one.strip and axis != one.across:
         return
-    at = place_of(one.rows if axis == "tgt" else one.columns, position)
+    by_row = axis == "tgt" and not one.strip
+    at = place_of(one.rows if by_row else one.columns, position)
     if at is None:
         return
     rows, columns = one.values.shape
-    size = rows if axis == "tgt" else columns
+    size = rows if by_row else columns
     for start, end in ((0, at), (at + 1, size)):
-        band = ((0, start), columns, end - start) if axis == "tgt" else ((start, 0), end - start, rows)
+        band = ((0, start), columns, end - start) if by_row else ((start, 0), end - start, rows)
         axes.add_patch(Rectangle(*band, facecolor="white", alpha=0.65, linewidth=0))
-    frame = ((0, at), columns, 1) if axis == "tgt" else ((at, 0), 1, rows)
+    frame = ((0, at), columns, 1) if by_row else ((at, 0), 1, rows)
     axes.add_patch(Rectangle(*frame, fill=False, edgecolor=INK, linewidth=1.0, clip_on=False))

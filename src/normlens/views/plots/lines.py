@@ -1,6 +1,6 @@
-"""Two columns of tokens and the lines between them: the left looks, the right is looked at.
+"""Two columns of tokens and the lines between them: queries on the left, keys on the right.
 
-Room: one view. A line is as wide and as dark as its cell is large; lines too faint to see are left out, and it is said.
+A line is as wide and as dark as its cell is large; lines too faint to see are left out, and a note says so.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def lines(figure: Figure) -> Drawing:
     left_out = f"The widest line is {tops}{shared}; lines below {LEAST:.0%} of it are left out." if tops else ""
     below = any(one.signed for one in shown(figure))
     dashed = "Dashed: less." if figure.difference else "Dashed: below 0." if below else ""
-    return sheet(blocks, said(figure, "The left looks at the right.", left_out, dashed))
+    return sheet(blocks, said(figure, "Queries on the left, keys on the right." if tops else "", left_out, dashed))
 
 
 def _pair(figure: Figure, one: Shown) -> Block:
@@ -101,15 +101,19 @@ def _colours(one: Shown, parts: Float[np.ndarray, " line"]) -> Float[np.ndarray,
 
 
 def _lengths(figure: Figure, one: Shown) -> Block:
-    """‖f(x)‖ looks at nothing: a bar beside each token, the mean over heads."""
+    """A strip, such as ‖f(x)‖, joins nothing: a bar beside each token, the mean of its rows."""
     (found,) = bars(figure, figure.look.changed(measures=one.name, order="text"))
     right, height = widest(one.columns) + 0.08, STEP * len(found.tokens)
 
     def paint(place: Place) -> None:
         axes = place.axes(0.0, 0.05, 1.0, height)
         places = STEP * (np.arange(len(found.tokens)) + 0.5)
-        axes.barh(places, found.values / max(found.top, 1e-12), 0.75 * STEP, color=stops(one)[4])
+        axes.set_xlim(-1.0 if one.signed else 0.0, 1.0)
+        colours = np.where(found.values < 0, stops(one)[1], stops(one)[7 if one.signed else 4])
+        axes.barh(places, found.values / max(found.top, 1e-12), 0.75 * STEP, color=colours)
         for number, token in enumerate(found.tokens):
-            write_token(axes, token, 1.05, STEP * (number + 0.5))
+            write_token(axes, token, 1.05 if not one.signed else 1.1, STEP * (number + 0.5))
 
-    return Block(1.0 + right, 0.05 + height, f"{caption(one)}, 0 to {found.top:.3g}", paint)
+    return Block(
+        1.0 + right, 0.05 + height, f"{caption(one)}, {-found.top if one.signed else 0:.3g} to {found.top:.3g}", paint
+    )

@@ -1,9 +1,7 @@
 """Colours and letters: what every drawing of the package shares.
 
-Room: how things look. Knows no figure and no study.
-
-Amber is the weight α and blue a length, in the same steps of lightness as in the page (assets/color.js). A difference
-goes from blue (less) over white (0) to red (more), which the colour-blind can tell apart.
+Amber is the attention weight α, blue any other measure, in the same steps of lightness as in the page (color.js). A
+difference goes from blue (less) over white (0) to red (more), which the colour-blind can tell apart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The image a model saw, its patches coloured by what they give.
+"""The image a model read, its patches coloured by a measure.
 
-Room: one view. What stands before the patches ([CLS], registers) is a cell beside the picture.
+Tokens before the patches ([CLS], registers) are cells beside the picture.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Maps side by side on a sheet measured in inches: captions above them, what must be said beneath them.
-
-Room: layout. Knows no view.
+"""Maps side by side on a sheet measured in inches: captions above them, notes beneath them.
 
 Every place is computed, none is searched for: the same figure is always laid out the same, and nothing is cut off.
 """
@@ -94,7 +92,7 @@ def caption(one: Shown) -> str:
 
 def stops(one: Shown) -> tuple[str, ...]:
     """The colours of a map."""
-    return SIGNED if one.signed else WEIGHT if one.tone == "weight" else NORM
+    return SIGNED if one.signed else WEIGHT if one.role == "attention" else NORM
 
 
 def said(figure: views.Figure, *more: str) -> list[str]:

@@ -1,7 +1,4 @@
-"""matplotlib's settings and files: one style, no global state left behind, the same bytes every time.
-
-Room: how every drawing of the package is set and written. Knows no figure and no study.
-"""
+"""matplotlib's settings and files: one style, no global state left behind, the same bytes every time."""
 
 from __future__ import annotations
 

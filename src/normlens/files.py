@@ -1,0 +1,26 @@
+"""Files that are whole or not there at all: written beside their place, then moved into it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write to, which becomes `path` when the block ends and is removed when it fails."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file at once: whoever reads it sees all of the old content or all of the new."""
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)

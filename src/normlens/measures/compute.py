@@ -1,0 +1,222 @@
+"""From one attention block of a pass, or from what a trace has kept of it, to quantities."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from normlens import algebra
+from normlens.capture import Attended
+from normlens.errors import NormlensError
+from normlens.measures.quantity import DECLARED, RECORD, MeasureError, Quantity, needed
+
+Sizes = tuple[tuple[int, int], ...]  # queries and keys of each sequence, without padding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What was asked for of one block: real positions first, 0 beyond the end of a shorter sequence."""
+
+    kept: dict[str, Tensor]
+    sizes: Sizes
+
+
+def measured(
+    attended: Attended,
+    fields: Collection[str],
+    heads: Sequence[int] | None,
+    tgt: Bool[Tensor, "batch tgt"] | None = None,
+    src: Bool[Tensor, "batch src"] | None = None,
+) -> Measured:
+    """The fields of one block. `tgt` and `src` say which positions are real; None: all.
+
+    What follows from other fields (‖αf(x)‖ from α and ‖f(x)‖) is not kept beside them.
+    """
+    batch, _, rows, columns = attended.weights.shape
+    tgt, src = (None if real is None or real.shape != size else real for real, size in
+                ((tgt, (batch, rows)), (src, (batch, columns))))  # fmt: skip
+    wanted = needed(fields)
+    own = [quantity for quantity in wanted if not quantity.batched]
+    asked = [name for name in fields if DECLARED[name].batched and not _follows(name, fields)]
+    inputs = dict.fromkeys(need for quantity in own for need in quantity.needs if _batched(need))
+    record = _record(attended, heads, any("gram" in quantity.needs for quantity in needed((*asked, *inputs))))
+    kept = {name: _value(record, name) for name in dict.fromkeys((*asked, *inputs))}
+    kept = _without_padding(kept, tgt, src)
+    sizes = tuple(zip(_lengths(tgt, batch, rows), _lengths(src, batch, columns), strict=True))
+    width = {"head": kept_heads(attended, heads), "tgt": rows, "src": columns}
+    for quantity in own:
+        kept[quantity.name] = _by_sequence(quantity, kept, sizes, width)
+    return Measured({name: kept[name] for name in fields if name in kept}, sizes)
+
+
+def kept_heads(attended: Attended, heads: Sequence[int] | None) -> int:
+    """How many heads are kept."""
+    return attended.weights.shape[1] if heads is None else len(heads)
+
+
+def derived(
+    name: str, kept: Mapping[str, Tensor], sizes: Sizes, heads: int, own: Mapping[str, Quantity]
+) -> Tensor | None:
+    """A quantity that was not kept, from those that were; None when one that it needs is missing.
+
+    `own`: the declarations, at the time, of the user's quantities that were kept.
+    """
+    values = {
+        known: tensor
+        for known, tensor in kept.items()
+        if known in DECLARED and own.get(known) in (None, DECLARED[known])
+    }
+    shapes = [dict(zip(_axes(known), tensor.shape, strict=True)) for known, tensor in values.items()]
+    width = {"head": heads}
+    for axis, at in (("tgt", 0), ("src", 1)):
+        width[axis] = next((shape[axis] for shape in shapes if axis in shape), max(size[at] for size in sizes))
+    for quantity in needed((name,)):
+        if quantity.name in values or not quantity.needs or not set(quantity.needs) <= set(values):
+            continue
+        if quantity.batched:
+            values[quantity.name] = quantity.compute(*(values[need] for need in quantity.needs))
+        else:
+            values[quantity.name] = _by_sequence(quantity, values, sizes, width)
+    return values.get(name)
+
+
+def _follows(name: str, fields: Collection[str]) -> bool:
+    needs = DECLARED[name].needs
+    return bool(needs) and set(needs) <= set(fields)
+
+
+def _batched(name: str) -> bool:
+    return name in RECORD or DECLARED[name].batched
+
+
+@dataclass(slots=True, eq=False)
+class _Record:
+    """A block's own tensors, and what several quantities share, made when it is first asked for."""
+
+    tensors: dict[str, Tensor]
+    has_gram: bool  # whether some quantity needs it, so that ‖f(x)‖ is read off its diagonal
+
+
+def _record(attended: Attended, heads: Sequence[int] | None, has_gram: bool) -> _Record:
+    tensors = {name: _at_least_single(getattr(attended, name)) for name in ("weights", *RECORD)}
+    if heads is not None:
+        index = torch.tensor(heads, device=tensors["weights"].device)
+        tensors = {
+            name: tensor[index] if name == "out_weight" else tensor[:, index] for name, tensor in tensors.items()
+        }
+    return _Record(tensors, has_gram)
+
+
+def _value(record: _Record, name: str) -> Tensor:
+    if name not in record.tensors:
+        record.tensors[name] = _made(record, name)
+    return record.tensors[name]
+
+
+def _made(record: _Record, name: str) -> Tensor:
+    values, out_weight = record.tensors["values"], record.tensors["out_weight"]
+    if name == "gram":
+        return algebra.gram(values, out_weight)
+    if name == "norms":
+        if record.has_gram:
+            return algebra.transformed_norms(_value(record, "gram"))
+        return algebra.lengths(values, out_weight)
+    quantity = DECLARED[name]
+    return quantity.compute(*(_value(record, need) for need in quantity.needs))
+
+
+def _by_sequence(quantity: Quantity, values: Mapping[str, Tensor], sizes: Sizes, width: Mapping[str, int]) -> Tensor:
+    """A measure of the user's own: each sequence alone, so that padding and neighbours change no number."""
+    parts = []
+    for index, (tgt, src) in enumerate(sizes):
+        size = {"batch": 1, "head": width["head"], "tgt": tgt, "src": src}
+        needs = [_cut(values[need], _axes(need), index, size) for need in quantity.needs]
+        parts.append(_checked(quantity, _called(quantity, needs), size))
+    whole = parts[0].new_zeros(
+        len(parts), *(width.get(axis, parts[0].shape[at]) for at, axis in enumerate(quantity.axes) if at)
+    )
+    for index, part in enumerate(parts):
+        whole[(index, *(slice(length) for length in part.shape[1:]))] = part[0]
+    return whole
+
+
+def _axes(name: str) -> tuple[str, ...]:
+    return RECORD[name] if name in RECORD else DECLARED[name].axes
+
+
+def _cut(tensor: Tensor, axes: tuple[str, ...], index: int, size: Mapping[str, int]) -> Tensor:
+    """One sequence of the batch, as a copy: what a function does to it stays with the function."""
+    for at, axis in enumerate(axes):
+        if axis == "batch":
+            tensor = tensor.narrow(at, index, 1)
+        elif axis in ("tgt", "src"):
+            tensor = tensor.narrow(at, 0, size[axis])
+    return tensor.detach().clone()
+
+
+def _called(quantity: Quantity, needs: Sequence[Tensor]) -> Tensor:
+    try:
+        with torch.no_grad():
+            result = quantity.compute(*needs)
+            return torch.as_tensor(result).detach()
+    except NormlensError:
+        raise
+    except Exception as error:
+        raise MeasureError(
+            f"measure '{quantity.name}' could not be computed: {type(error).__name__}: {error}",
+            got=", ".join(f"{need} {tuple(tensor.shape)}" for need, tensor in zip(quantity.needs, needs, strict=True)),
+            do="correct its function.",
+        ) from error
+
+
+def _checked(quantity: Quantity, result: Tensor, size: Mapping[str, int]) -> Tensor:
+    expected = tuple(size.get(axis, result.shape[-1] if result.ndim else 0) for axis in quantity.axes)
+    if tuple(result.shape) != expected:
+        raise MeasureError(
+            f"measure '{quantity.name}' returned the shape {tuple(result.shape)}, not {expected}.",
+            cause=f"its axes are {quantity.axes}; a sequence comes as a batch of one.",
+            do="return one number for each cell of these axes.",
+        )
+    if result.is_complex():
+        raise MeasureError(f"measure '{quantity.name}' returned complex numbers.", do="return real ones.")
+    result = _at_least_single(result)
+    if not bool(torch.isfinite(result).all()):
+        raise MeasureError(
+            f"measure '{quantity.name}' returned NaN or infinite numbers.",
+            cause="a division by 0 or the logarithm of 0: masked keys have α = 0.",
+            do="give such cells a number in its function.",
+        )
+    if not quantity.signed and bool((result < 0).any()):
+        raise MeasureError(f"measure '{quantity.name}' returned numbers below 0.", do="declare it with signed=True.")
+    return result
+
+
+def _without_padding(kept: dict[str, Tensor], tgt: Tensor | None, src: Tensor | None) -> dict[str, Tensor]:
+    """Real positions first, in their order, and 0 where a shorter sequence has ended."""
+    for side, real in (("tgt", tgt), ("src", src)):
+        if real is None:
+            continue
+        order = torch.argsort(~real, dim=1, stable=True)
+        in_place = bool((order == torch.arange(real.shape[1], device=order.device)).all())
+        there = real.gather(1, order)
+        for name, tensor in kept.items():
+            if "batch" not in _axes(name) or side not in _axes(name):
+                continue
+            axis = _axes(name).index(side)
+            shape = [len(real) if i == 0 else real.shape[1] if i == axis else 1 for i in range(tensor.ndim)]
+            if not in_place:
+                tensor = tensor.gather(axis, order.view(shape).expand(tensor.shape))
+            kept[name] = tensor * there.view(shape)
+    return kept
+
+
+def _lengths(real: Tensor | None, batch: int, width: int) -> Sequence[int]:
+    return [width] * batch if real is None else real.sum(dim=1).tolist()
+
+
+def _at_least_single(tensor: Tensor) -> Tensor:
+    return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()

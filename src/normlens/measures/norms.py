@@ -1,0 +1,38 @@
+"""How the quantities of Kobayashi et al. (2020), and those beside them, are computed, in single precision or better.
+
+`gram` and `norms` are worked out once for a block; nothing of size (head, tgt, src, model) exists at any time.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from normlens import algebra
+
+
+def transformed_norms(
+    weights: Float[Tensor, "batch head tgt src"], norms: Float[Tensor, "batch head src"]
+) -> Float[Tensor, "batch head src"]:
+    """‖f(x)‖, in the precision of α."""
+    return norms.to(weights.dtype)
+
+
+weighted_norms, summed_norms, transformed = algebra.weighted_norms, algebra.summed_norms, algebra.transformed
+head_vectors, similarity = algebra.head_vectors, algebra.similarity
+coordinates, transformed_sums = algebra.coordinates, algebra.transformed_sums
+
+
+def value_sums(values: Float[Tensor, "batch head src head_dim"]) -> Float[Tensor, "batch head src"]:
+    """‖v(x)‖₁, the sum of the absolute values of a value vector."""
+    return values.abs().sum(dim=-1)
+
+
+def head_outputs(
+    weights: Float[Tensor, "batch head tgt src"],
+    values: Float[Tensor, "batch head src head_dim"],
+    out_weight: Float[Tensor, "head head_dim model"],
+) -> Float[Tensor, "batch head tgt model"]:
+    """Σ_j α f(x_j), what each head adds to the output."""
+    return algebra.transformed(torch.matmul(weights, values), out_weight)

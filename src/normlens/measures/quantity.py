@@ -1,0 +1,160 @@
+"""What a quantity is, and the list of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from normlens.errors import NormlensError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Role = Literal["attention", "contribution"]
+AXES = ("batch", "head", "tgt", "src", "model")
+VECTORS = ("model", "head_dim")  # axes along which a vector lies
+RECORD = {  # fields of the record of a block that a quantity may need, beside other quantities
+    "values": ("batch", "head", "src", "head_dim"),
+    "out_weight": ("head", "head_dim", "model"),
+}
+SHARED = ("gram", "norms")  # worked out at most once for a block, for several quantities of ours
+
+
+class MeasureError(NormlensError, ValueError):
+    """A measure that cannot be declared or computed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantity:
+    """Something a trace can hold, declared once: blocks, tables, views, the page and the docs read it from here."""
+
+    name: str
+    symbol: str
+    says: str  # one sentence: tooltip, docs
+    axes: tuple[str, ...]  # of batch, head, tgt, src, model, in this order; head_dim for vectors within a head
+    needs: tuple[str, ...]  # other quantities, or fields of the record, in the order in which `compute` takes them
+    compute: Callable[..., Tensor]
+    scope: Literal["block", "layer", "model"] = "block"
+    signed: bool = False
+    role: Role | None = None  # what it says about a key: the attention it receives, or its contribution
+    batched: bool = False  # computed for a padded batch at once; otherwise for each sequence alone
+    one_side: bool = False  # compares queries with each other, so it exists where keys are the same tokens
+
+    @property
+    def map_axes(self) -> tuple[str, ...]:
+        """Its axes within one sequence."""
+        return self.axes[1:]
+
+    @property
+    def is_vectors(self) -> bool:
+        """Whether it is vectors, not numbers, of heads and tokens."""
+        return self.axes[-1] in ("model", "head_dim")
+
+    @property
+    def drawable(self) -> bool:
+        """Whether it is numbers of heads and tokens, not vectors."""
+        return bool(self.map_axes) and not self.is_vectors
+
+
+def _ours(name: str) -> Callable[..., Tensor]:
+    """A function of normlens.measures.norms, imported with torch when it is first called."""
+
+    def compute(*needs: Tensor) -> Tensor:
+        from normlens.measures import norms
+
+        return getattr(norms, name)(*needs)
+
+    return compute
+
+
+def _recorded() -> Tensor:
+    raise AssertionError("read from the record, never computed")
+
+
+_PAPER = (
+    Quantity(
+        "weights", "α", "Attention weight: how much attention the key receives from the query.",
+        ("batch", "head", "tgt", "src"), (), _recorded, role="attention", batched=True,
+    ),
+    Quantity(
+        "transformed_norms", "‖f(x)‖", "Norm of the transformed vector f(x) of the key, before weighting.",
+        ("batch", "head", "src"), ("weights", "norms"), _ours("transformed_norms"), batched=True,
+    ),
+    Quantity(
+        "weighted_norms", "‖αf(x)‖", "Contribution of the key to the query in one head: the norm of α·f(x).",
+        ("batch", "head", "tgt", "src"), ("weights", "transformed_norms"), _ours("weighted_norms"),
+        role="contribution", batched=True,
+    ),
+    Quantity(
+        "summed_norms", "‖Σₕ αf(x)‖", 
+        "Contribution of the key to the query in all heads: the norm of the sum of α·f(x) over heads.",
+        ("batch", "tgt", "src"), ("weights", "gram", "values", "out_weight"), _ours("summed_norms"),
+        role="contribution", batched=True,
+    ),
+    Quantity(
+        "transformed", "f(x)", "Transformed vector of the key: (x·W_V + b_V)·W_O of its head.",
+        ("batch", "head", "src", "model"), ("values", "out_weight"), _ours("transformed"), signed=True, batched=True,
+    ),
+    Quantity(
+        "head_outputs", "Σ αf(x)", "Vector that a head adds to the output for the query: the sum of α·f(x) over keys.",
+        ("batch", "head", "tgt", "model"), ("weights", "values", "out_weight"), _ours("head_outputs"),
+        signed=True, batched=True,
+    ),
+)  # fmt: skip
+_HALEVI = (
+    Quantity(
+        "head_vectors", "z", "Vector that a head writes for the query before the output matrix: the sum of α·v(x).",
+        ("batch", "head", "tgt", "head_dim"), ("weights", "values"), _ours("head_vectors"), signed=True, batched=True,
+    ),
+    Quantity(
+        "similarity", "zᵢ·zⱼ", "Context similarity of two tokens: the scalar product of what a head writes for them.",
+        ("batch", "head", "tgt", "src"), ("head_vectors",), _ours("similarity"),
+        signed=True, batched=True, one_side=True,
+    ),
+)  # fmt: skip
+_OF_KEYS = (
+    Quantity(
+        "coordinates", "f(x)", "Transformed vector of the key in an orthonormal basis of the output of its head.",
+        ("batch", "head", "src", "head_dim"), ("values", "out_weight"), _ours("coordinates"), signed=True, batched=True,
+    ),
+    Quantity(
+        "value_sums", "‖v(x)‖₁", "Sum of the absolute values of the value vector of the key.",
+        ("batch", "head", "src"), ("values",), _ours("value_sums"), batched=True,
+    ),
+    Quantity(
+        "transformed_sums", "‖f(x)‖₁", "Sum of the absolute values of the transformed vector of the key.",
+        ("batch", "head", "src"), ("values", "out_weight"), _ours("transformed_sums"), batched=True,
+    ),
+)  # fmt: skip
+DECLARED: dict[str, Quantity] = {quantity.name: quantity for quantity in (*_PAPER, *_HALEVI, *_OF_KEYS)}
+QUANTITIES: Mapping[str, Quantity] = MappingProxyType(DECLARED)
+DEFAULT = ("weights", "transformed_norms", "weighted_norms", "summed_norms")
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse a name that is no quantity."""
+    wrong = [name for name in names if name not in DECLARED] if not isinstance(names, str) else [names]
+    if wrong:
+        raise MeasureError(
+            f"no quantity {wrong[0]!r}." if not isinstance(names, str) else "fields takes several names.",
+            got=repr(names),
+            do=f"use a tuple of {', '.join(DECLARED)}; @nl.measure declares one of your own.",
+        )
+
+
+def needed(names: Iterable[str]) -> tuple[Quantity, ...]:
+    """These quantities and all they need, each after what it needs."""
+    ordered: dict[str, Quantity] = {}
+
+    def add(name: str) -> None:
+        if name in ordered or name not in DECLARED:
+            return
+        for need in DECLARED[name].needs:
+            add(need)
+        ordered[name] = DECLARED[name]
+
+    for name in names:
+        add(name)
+    return tuple(ordered.values())
