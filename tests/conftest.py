@@ -41,7 +41,7 @@ def one_thread():
 
 @pytest.fixture(scope="session")
 def minilm():
-    """The embedded model."""
+    """The bundled model."""
     import normlens as nl
 
     return nl.load()

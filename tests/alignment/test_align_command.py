@@ -107,6 +107,6 @@ def test_what_belongs_to_a_comparison_is_refused_without_gold(text, capsys, give
     assert f"{given[0]} can be used only in a comparison, which needs gold" in capsys.readouterr().err
 
 
-def test_a_few_lines_are_joined_by_the_embedded_sample_and_that_is_said(text, tmp_path, capsys):
+def test_a_few_lines_are_joined_by_the_bundled_sample_and_that_is_said(text, tmp_path, capsys):
     assert main(["align", *text, "--out", str(tmp_path / "links")]) == 0
     assert "chosen on 4 of your pairs and the 71 bundled ones" in capsys.readouterr().err

@@ -248,3 +248,24 @@ def test_help_lists_every_study_with_its_title(command, capsys):
     for name, one in STUDIES.items():
         assert name in shown
         assert one.title in shown
+
+
+def test_set_gives_a_study_other_arguments_of_the_type_of_their_defaults(corpus, capsys):
+    argument = ["--set", "threshold=0.2", "--set", "positions=1"]
+    assert main(["study", "sinks", "--corpus", str(corpus), "--json", *argument]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert "sinks(threshold=0.2, positions=1)" in printed["signature"]
+    assert "1_weights" not in printed["tables"]["sinks_positions_self"][0]
+    shares = ["--set", "shares=0.25,0.5"]
+    assert main(["study", "forgetting", "--corpus", str(corpus), "--json", *shares]) == 0
+    rows = json.loads(capsys.readouterr().out)["tables"]["forgetting_self"]
+    assert {key for key in rows[0] if "0.75" in key} == set()
+
+
+@pytest.mark.parametrize("argument", ["thresold=0.2", "threshold", "threshold=high", "positions=1.5"])
+def test_set_of_what_is_no_argument_is_refused_before_the_model_is_loaded(argument, capsys, monkeypatch):
+    monkeypatch.setattr("normlens.cli.study.load_from", lambda *_: pytest.fail("the model was loaded"))
+    assert main(["study", "sinks", "--set", argument]) == 1
+    said = capsys.readouterr().err
+    assert f"--set {argument}" in said
+    assert "Traceback" not in said

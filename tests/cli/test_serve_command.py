@@ -75,7 +75,7 @@ def test_what_is_missing_is_named_with_its_extra(capsys, monkeypatch):
     assert "pip install 'normlens[serve]'" in refused(capsys, "--port", "0")
 
 
-def test_the_embedded_models_are_the_ones_of_their_rooms():
+def test_the_bundled_models_are_the_ones_of_their_rooms():
     from normlens.alignment.bundled import FOLDER
     from normlens.explorer import settings
     from normlens.models import default

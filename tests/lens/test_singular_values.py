@@ -123,7 +123,7 @@ def test_heads_that_share_values_share_their_map():
         assert value_map.bias is None
 
 
-def test_the_embedded_model_stretches_some_directions_more_than_others(minilm):
+def test_the_bundled_model_stretches_some_directions_more_than_others(minilm):
     """Kobayashi et al. 2020, figure 9, on another model: no head is a rotation."""
     found = singular_values(minilm)
     assert found.reasons == {}
@@ -133,7 +133,7 @@ def test_the_embedded_model_stretches_some_directions_more_than_others(minilm):
         assert (values[:, 0] / values[:, -1] > 1.5).all()
 
 
-def test_they_bound_what_the_embedded_model_sends(minilm):
+def test_they_bound_what_the_bundled_model_sends(minilm):
     """‖f̃(x̃)‖ ≤ σ₁ ‖x̃‖ for every token of a text."""
     encoded = minilm.subject.tokenizer("The cat sat on the mat.", return_tensors="pt")
     with torch.no_grad():

@@ -25,7 +25,7 @@ def test_shapes_and_names_of_the_public_surface(minilm):
     assert trace.special == [(True, *[False] * 7, True)]
 
 
-def test_the_headline_of_the_paper_holds_on_the_embedded_model(minilm):
+def test_the_headline_of_the_paper_holds_on_the_bundled_model(minilm):
     """[CLS] receives a third of the attention in layers 2 to 5 (counted from 1) and contributes next to nothing."""
     trace = minilm.trace("The old man told the children a long story about the sea, and they listened to every word.")
     for layer in (1, 2, 3, 4):

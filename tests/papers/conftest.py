@@ -9,7 +9,7 @@ from normlens.corpora import default_corpus
 
 @pytest.fixture(scope="session")
 def sequences(minilm):
-    """Pairs of the embedded text as wordpieces: [CLS] P1 [SEP] P2 [SEP]."""
+    """Pairs of the bundled text as wordpieces: [CLS] P1 [SEP] P2 [SEP]."""
     tokenizer = minilm.subject.tokenizer
     texts = [item.texts for item in default_corpus()][:4]
     return [

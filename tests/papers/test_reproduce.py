@@ -71,7 +71,7 @@ def test_it_is_run_as_the_paper_ran_it(minilm, pkl, small):
     assert norm.measured == found["frequency"]["self"].occurrences.norm
 
 
-def test_the_embedded_model_is_a_stand_in(small):
+def test_the_bundled_model_is_a_stand_in(small):
     _, comparison = small
     assert comparison.other_model == "its num_hidden_layers is 6, and that of bert-base-uncased 12"
     assert {cell.verdict for cell in comparison.cells if cell.source != "Data"} == {"not judged", "not measured"}

@@ -26,7 +26,7 @@ def texts():
 
 @pytest.fixture(scope="session")
 def causal(minilm):
-    """A decoder that reads the embedded tokenizer's ids."""
+    """A decoder that reads the bundled tokenizer's ids."""
     torch.manual_seed(0)
     config = GPT2Config(
         vocab_size=30522, n_positions=64, n_embd=24, n_layer=2, n_head=3, bos_token_id=101, eos_token_id=102
@@ -36,7 +36,7 @@ def causal(minilm):
 
 @pytest.fixture(scope="session")
 def translator(minilm):
-    """A sequence-to-sequence model that reads the embedded tokenizer's ids."""
+    """A sequence-to-sequence model that reads the bundled tokenizer's ids."""
     torch.manual_seed(0)
     config = MarianConfig(
         vocab_size=30522, d_model=24, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3,

@@ -12,7 +12,7 @@ from normlens.lens import Lens, load
 from normlens.models import InputError
 
 Languages = Literal["de-en", "en-de"]
-FOLDER = Path(__file__).parent / "embedded"
+FOLDER = Path(__file__).parent / "bundled"
 
 
 @dataclass(frozen=True, slots=True)

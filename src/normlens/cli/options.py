@@ -63,6 +63,9 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pair-column", type=column, metavar="C", help="name or number of the column of the second text"
     )
+    group.add_argument(
+        "--label-column", type=column, metavar="C", help="name or number of the column of a classifier's answers"
+    )
     group.add_argument("--encoding", default="utf-8", metavar="E", help="encoding of text files (default: utf-8)")
     group.add_argument("--limit", type=int, metavar="N", help="use the first N items (default: all)")
     group.add_argument("--length", type=int, default=128, metavar="N", help="cut items to N tokens (default: 128)")
@@ -94,6 +97,7 @@ def corpus_from(options: argparse.Namespace) -> Corpus:
         split=options.split,
         column=options.column,
         pair_column=options.pair_column,
+        label_column=options.label_column,
         pairs=options.pairs,
         encoding=options.encoding,
     )

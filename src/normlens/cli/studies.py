@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,40 @@ def studies_from(text: str | None) -> tuple[Study[Any], ...]:
         return chosen(DEFAULT)
     names = [name.strip() for name in text.split(",") if name.strip()]
     return chosen([_own(name) if ":" in name else name for name in names])
+
+
+def study_from_settings(text: str, settings: Sequence[str]) -> tuple[Study[Any], ...]:
+    """One study, made with the arguments NAME=VALUE instead of its defaults."""
+    studies = studies_from(text)
+    if not settings:
+        return studies
+    kind = type(studies[0])
+    known = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
+    arguments = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if len(studies) > 1 or not equals or name not in known:
+            raise StudyError(
+                f"--set {setting} sets nothing of the study '{text}'.",
+                do=f"give --set NAME=VALUE, where NAME is {' or '.join(known)}." if known else "leave it out.",
+            )
+        arguments[name] = _value(setting, value, known[name])
+    return chosen([kind(**arguments)])
+
+
+def _value(setting: str, text: str, default: Any) -> Any:
+    """The text in the type of the argument's default value; as it is where that says nothing."""
+    try:
+        if isinstance(default, bool):
+            return {"yes": True, "no": False}[text]
+        if isinstance(default, int | float):
+            return type(default)(text)
+        if isinstance(default, tuple):
+            parts = [part.strip() for part in text.split(",")]
+            return tuple(type(default[0])(part) if default else part for part in parts)
+        return text
+    except (ValueError, KeyError) as error:
+        raise StudyError(f"--set {setting} has a value of another type.", do=f"its default is {default!r}.") from error
 
 
 def list_of_studies() -> str:

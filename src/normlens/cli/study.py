@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from normlens.cli.options import add_corpus, add_model, load_from, study_from
-from normlens.cli.studies import list_of_studies, studies_from
+from normlens.cli.studies import list_of_studies, study_from_settings
 from normlens.studies import Report, Study
 from normlens.views import check
 
@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   normlens study dispersion --model bert-base-uncased --corpus wiki.txt
   normlens study frequency --corpus wiki.txt --ranks corpus --json
   normlens study categories --corpus wiki.txt --out shares     # also its page, figures and tables
+  normlens study sinks --set threshold=0.2 --set positions=1   # a study with other arguments
   normlens study my_study.py:MyStudy --corpus wiki.txt --out own   # one of your own
 """
 
@@ -32,6 +33,14 @@ def register(commands: Any) -> None:
         epilog=list_of_studies() + EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help="a study listed below, or your own as file.py:Class")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="NAME=VALUE",
+        help="an argument of the study, several values as a,b,c; may be repeated",
+    )
     add_output(parser)
     add_corpus(parser)
     add_model(parser)
@@ -46,7 +55,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Study, print, write."""
-    return run_studies(options, studies_from(options.name))
+    return run_studies(options, study_from_settings(options.name, options.settings))
 
 
 def run_studies(options: argparse.Namespace, studies: Sequence[str | Study[Any]]) -> int:

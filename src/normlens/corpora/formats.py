@@ -78,7 +78,7 @@ def _field(value: Mapping[Any, Any], name: str | int, where: str) -> Any:
             f"{where}: there is no field '{name}'.",
             got=f"{', '.join(map(str, value)) or 'nothing'}.",
             do="name the field of the text with --column (column= in Python), that of a second text with "
-            "--pair-column (pair_column=), and that of a label with label_column=.",
+            "--pair-column (pair_column=), and that of a label with --label-column (label_column=).",
         )
     return value[name]
 

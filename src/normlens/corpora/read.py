@@ -86,7 +86,7 @@ def corpus(
 
 def default_corpus() -> Corpus:
     """The bundled text: pairs of paragraphs of English, written for this project."""
-    found = corpus(Path(__file__).parent / "embedded" / "paragraphs.txt", split="paragraph", pairs=True)
+    found = corpus(Path(__file__).parent / "bundled" / "paragraphs.txt", split="paragraph", pairs=True)
     return replace(found, name="the bundled text")
 
 

@@ -50,6 +50,7 @@ from normlens.exhibits.plots import draw as draw
 from normlens.exhibits.table import Cell as Cell
 from normlens.exhibits.table import Column as Column
 from normlens.exhibits.table import ExhibitError as ExhibitError
+from normlens.exhibits.table import Form as Form
 from normlens.exhibits.table import Row as Row
 from normlens.exhibits.table import Table as Table
 from normlens.exhibits.terminal import bullet as bullet

@@ -29,4 +29,4 @@ def default_folder() -> Path:
 
 def default_text() -> str:
     """The bundled sentence."""
-    return (Path(__file__).parent / "embedded" / "sentence.txt").read_text(encoding="utf-8").strip()
+    return (Path(__file__).parent / "bundled" / "sentence.txt").read_text(encoding="utf-8").strip()

@@ -157,17 +157,18 @@ def _has_nan(parameter: torch.Tensor) -> bool:
 
 
 def _model_class(config: Any) -> Any:
-    """A generating model keeps its language-model head, so that it can generate; any other is read without a head."""
+    """A model that generates or classifies keeps its head, so that it predicts; any other is read without a head."""
     architecture = (getattr(config, "architectures", None) or [""])[0]
+    heads: tuple[Any, ...] = ()
     if getattr(config, "is_encoder_decoder", False) or architecture.endswith(("ForCausalLM", "LMHeadModel")):
-        for auto in (
+        heads = (
             transformers.AutoModelForSeq2SeqLM,
             transformers.AutoModelForSpeechSeq2Seq,
             transformers.AutoModelForCausalLM,
-        ):
-            if type(config) in auto._model_mapping:
-                return auto
-    return transformers.AutoModel
+        )
+    elif architecture.endswith("ForSequenceClassification"):
+        heads = (transformers.AutoModelForSequenceClassification,)
+    return next((auto for auto in heads if type(config) in auto._model_mapping), transformers.AutoModel)
 
 
 def _tokenizer(folder: str | Path, config: Any, options: dict[str, Any]) -> Any | None:

@@ -19,21 +19,17 @@ from torch import Tensor
 
 from normlens.exhibits import (
     Cloud,
-    Column,
     Exhibit,
     Grid,
     Grids,
-    Row,
     Scatter,
     ScatterPanel,
     Section,
-    Table,
     hatched,
     head_name,
     listing,
     number,
     percent,
-    plain,
     rho,
     top_of,
 )
@@ -41,6 +37,7 @@ from normlens.lens import Gates, Lens, find_gates
 from normlens.models import as_found
 from normlens.statistics import Moments, Statistic
 from normlens.studies.losses import Loss, loss_for, scored, task_of
+from normlens.studies.per_head import HeadColumn, PerHead
 from normlens.studies.seen import Facts, Pass, Seen
 from normlens.studies.study import Counter, Study, StudyError
 from normlens.studies.sums import Sums, padded
@@ -141,6 +138,15 @@ class ImportanceStudy(Study[Importance]):
         loss, accuracy = means[0].tolist() if means else (np.nan, np.nan)
         return Importance(sums.kind, layers, filled["raw"], filled["by_token"], shape, loss, accuracy)
 
+    def per_head(self, result: Importance) -> PerHead:
+        columns = (
+            HeadColumn("importance", "importance", result.normalised),
+            HeadColumn("importance_raw", "raw", result.raw),
+            HeadColumn("importance_by_token", "by token", per_layer(result.by_token)),
+            HeadColumn("contribution_norms", "norm Σ‖αf(x)‖", result.norms),
+        )
+        return PerHead(result.layers, columns)
+
     def section(self, result: Importance, run: Facts) -> Section:
         gates: Gates | None = run.kept.get("gates")
         absent = [layer for layer, row in zip(result.layers, result.raw, strict=True) if not np.isfinite(row).any()]
@@ -152,7 +158,8 @@ class ImportanceStudy(Study[Importance]):
             )
         if len(absent) == len(result.layers):
             return Section([], notes=notes)
-        return Section(_sentences(result), [*_figures(result), _table(result)], notes)
+        table = self.per_head(result).table("importance", "Importance of every head")
+        return Section(_sentences(result), [*_figures(result), table], notes)
 
 
 def check_precision(lens: Lens) -> None:
@@ -220,7 +227,7 @@ def _sentences(result: Importance) -> list[str]:
 
 
 def _with_norms(result: Importance) -> list[str]:
-    value = correlation(result.raw, result.norms)
+    value = spearman(result.raw, result.norms)
     if not np.isfinite(value):
         return []
     if value >= AGREES:
@@ -232,7 +239,7 @@ def _with_norms(result: Importance) -> list[str]:
     return [f"Importance and the norm of the contributions have ρ = {rho(value)} over the heads: {reading}."]
 
 
-def correlation(left: Float[np.ndarray, "*cell"], right: Float[np.ndarray, "*cell"]) -> float:
+def spearman(left: Float[np.ndarray, "*cell"], right: Float[np.ndarray, "*cell"]) -> float:
     """Spearman's ρ over the cells that both have; NaN where it is not defined."""
     there = np.isfinite(left) & np.isfinite(right)
     if there.sum() < 3 or np.ptp(left[there]) == 0 or np.ptp(right[there]) == 0:
@@ -263,7 +270,7 @@ def _figures(result: Importance) -> list[Exhibit]:
         Scatter(
             "importance_and_norms",
             "Raw importance of every head against the norm of its contributions: one point a head.",
-            f"Points, one for each of {int(there.sum())} heads: ρ = {rho(correlation(raw, norms))}.",
+            f"Points, one for each of {int(there.sum())} heads: ρ = {rho(spearman(raw, norms))}.",
             (ScatterPanel("", (Cloud("head", norms[there], raw[there]),), y="importance, raw"),),
             x="norm of the contributions, Σ‖αf(x)‖",
             folded="Importance against norms",
@@ -275,27 +282,3 @@ def _order(values: Float[np.ndarray, "layer head"]) -> list[tuple[int, int]]:
     """Places of the finite values, the largest first."""
     places = [(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values))]
     return sorted(places, key=lambda place: (-float(values[place]), place))
-
-
-def _table(result: Importance) -> Table:
-    by_token = per_layer(result.by_token)
-    rows: list[Row] = [
-        {
-            "head_name": head_name(result.layers[i], j),
-            "layer": result.layers[i],
-            "head": j,
-            "importance": plain(result.normalised[i, j]),
-            "importance_raw": plain(result.raw[i, j]),
-            "importance_by_token": plain(by_token[i, j]),
-            "contribution_norms": plain(result.norms[i, j]),
-        }
-        for i, j in sorted(_order(result.raw))
-    ]
-    columns = (
-        Column("head_name", "head", "text"),
-        Column("importance", "importance"),
-        Column("importance_raw", "raw"),
-        Column("importance_by_token", "by token"),
-        Column("contribution_norms", "norm Σ‖αf(x)‖"),
-    )
-    return Table("importance", "Importance of every head", rows, columns)

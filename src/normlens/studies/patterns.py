@@ -20,27 +20,22 @@ from torch import Tensor
 from normlens.exhibits import (
     Bar,
     Bars,
-    Column,
-    Exhibit,
     Grid,
     Grids,
-    Row,
     Section,
-    Table,
     count,
     head_name,
     listing,
     percent,
-    plain,
 )
 from normlens.statistics import Moments, Statistic
 from normlens.studies.marks import segments
+from normlens.studies.per_head import MEASURES, HeadColumn, PerHead, texts
 from normlens.studies.seen import Facts, Seen
 from normlens.studies.study import Study
 from normlens.studies.sums import Sums, padded
 
 PATTERNS = ("vertical", "diagonal", "vertical + diagonal", "block", "heterogeneous")
-MEASURES = {"weights": "α", "norms": "‖αf(x)‖"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,17 +115,28 @@ class PatternsStudy(Study[Patterns]):
             )
         return Patterns(sums.kind, layers, follows, scores)
 
+    def per_head(self, result: Patterns) -> PerHead:
+        columns: list[HeadColumn] = []
+        for measure, symbol in MEASURES.items():
+            names, scores = texts(result.pattern(measure)), np.moveaxis(result.scores[measure], -1, 0)
+            columns += [
+                HeadColumn(f"pattern_{measure}", f"pattern by {symbol}", names, "text"),
+                HeadColumn(f"follows_{measure}", "maps that follow it", result.follows[measure].max(-1), "percent"),
+                HeadColumn(f"vertical_{measure}", "vertical", scores[0], "percent"),
+                HeadColumn(f"diagonal_{measure}", "diagonal", scores[1], "percent"),
+                HeadColumn(f"block_{measure}", "block", scores[2]),
+            ]
+        return PerHead(result.layers, tuple(columns))
+
     def section(self, result: Patterns, run: Facts) -> Section:
-        return Section(_sentences(result), [_bars(result), _map(result), _table(result)])
+        table = self.per_head(result).table("patterns", "Pattern and scores of every head")
+        return Section(_sentences(result), [_bars(result), _map(result), table])
 
 
 def _masks(seen: Seen) -> tuple[Bool[Tensor, "batch tgt src"], ...]:
     """Vertical, diagonal, the rest, and the rest within the query's segment; visible pairs only."""
     n = seen.weights.shape[2]
-    real = torch.from_numpy(seen.real)
-    visible = real[:, :, None] & real[:, None]
-    if seen.visible is not None:
-        visible = visible & seen.visible.cpu()
+    visible = seen.pairs.cpu()
     parked = torch.from_numpy(seen.src.special).clone()
     parked[:, 0] = True
     near = (torch.arange(n)[:, None] - torch.arange(n)).abs() <= 1
@@ -194,29 +200,3 @@ def _map(result: Patterns) -> Grids:
         grids,
         tuple(map(str, result.layers)),
     )
-
-
-def _table(result: Patterns) -> Exhibit:
-    rows: list[Row] = []
-    names = {measure: result.pattern(measure) for measure in MEASURES}
-    for place, layer in enumerate(result.layers):
-        for head, pattern in enumerate(names["weights"][place]):
-            if not pattern:
-                continue
-            row: Row = {"head_name": head_name(layer, head), "layer": layer, "head": head}
-            for measure in MEASURES:
-                row[f"pattern_{measure}"] = names[measure][place][head]
-                row[f"follows_{measure}"] = plain(result.follows[measure][place, head].max())
-                for number, score in enumerate(("vertical", "diagonal", "block")):
-                    row[f"{score}_{measure}"] = plain(result.scores[measure][place, head, number])
-            rows.append(row)
-    columns = [Column("head_name", "head", "text")]
-    for measure, symbol in MEASURES.items():
-        columns += [
-            Column(f"pattern_{measure}", f"pattern by {symbol}", "text"),
-            Column(f"follows_{measure}", "maps that follow it", "percent"),
-            Column(f"vertical_{measure}", "vertical", "percent"),
-            Column(f"diagonal_{measure}", "diagonal", "percent"),
-            Column(f"block_{measure}", "block"),
-        ]
-    return Table("patterns", "Pattern and scores of every head", rows, tuple(columns))

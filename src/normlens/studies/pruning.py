@@ -37,7 +37,7 @@ from normlens.exhibits import (
 )
 from normlens.lens import import_pandas
 from normlens.signature import Signature
-from normlens.studies.importance import Importance, ImportanceStudy, correlation
+from normlens.studies.importance import Importance, ImportanceStudy, spearman
 from normlens.studies.losses import Loss
 
 ORDERS = {  # what heads are removed by, the lowest first
@@ -170,7 +170,7 @@ def _sentences(result: HeadImportance) -> list[str]:
             f"Without {many(better, 'head')} of {heads}, each removed alone, the loss is lower than with all of them"
             + (f", most without {_named(result, best)}." if better else ".")
         )
-        size, signed = (correlation(result.of_heads("raw"), values) for values in (np.abs(change), change))
+        size, signed = (spearman(result.of_heads("raw"), values) for values in (np.abs(change), change))
         if np.isfinite(size) and np.isfinite(signed):
             lines.append(
                 f"Gradient scores and leave-one-out have ρ = {rho(size)} for the size of the change of the loss, and "

@@ -111,6 +111,12 @@ class Seen:
         return self.visible.sum(dim=1).cpu().numpy()
 
     @property
+    def pairs(self) -> Bool[Tensor, "batch tgt src"]:
+        """Pairs of a query and a key that are real and not masked."""
+        batch, _, tgt, src = self.weights.shape
+        return self.weights.new_ones(batch, tgt, src, dtype=torch.bool) if self.visible is None else self.visible
+
+    @property
     def sizes(self) -> Float[np.ndarray, "batch head src"]:
         """Σ_i |α|: what is received, signs left out."""
         return self.received if (self.least >= 0).all() else self.weights.abs().sum(dim=2).cpu().numpy()

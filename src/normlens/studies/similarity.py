@@ -20,10 +20,11 @@ from normlens.statistics import Moments, Ranks, Statistic
 from normlens.studies.high_pairs import Pairs, Rule, Unit, distinct, dominant, high_pairs, pairs_of, shuffled
 from normlens.studies.high_pairs import similarities as similarities_of
 from normlens.studies.marks import sentence_ends
+from normlens.studies.per_head import PerHead
 from normlens.studies.request import StudyError
 from normlens.studies.run import spelled
 from normlens.studies.seen import Facts, Seen
-from normlens.studies.similarity_section import exhibits, sentences
+from normlens.studies.similarity_section import exhibits, per_head, sentences
 from normlens.studies.study import Needs, Study
 from normlens.studies.sums import Sums, padded
 
@@ -242,6 +243,9 @@ class SimilarityStudy(Study[Similarity]):
             separator_tokens=sums.by_layer("separator_tokens")[1][0].mean,
             separators={"weights": separators[..., 0], "norms": separators[..., 1]},
         )
+
+    def per_head(self, result: Similarity) -> PerHead:
+        return per_head(result)
 
     def section(self, result: Similarity, run: Facts) -> Section:
         return Section(sentences(result), exhibits(result))

@@ -30,6 +30,7 @@ from normlens.exhibits import (
     top_of,
 )
 from normlens.studies.means import extremes, mean_over
+from normlens.studies.per_head import MEASURES, HeadColumn, PerHead, by_measure, texts
 from normlens.views import visible
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 CLEAR = 0.1  # a change or a ratio counts from ten percent on
 REPEATING = 5.0  # a head pairs copies when it does so this many times as often as chance
 SEPARATORS = ("sentence ends", "special separators")
-MEASURES = {"weights": "α", "norms": "‖αf(x)‖"}
 
 
 def sentences(result: Similarity) -> list[str]:
@@ -346,26 +346,6 @@ def _tables(result: Similarity) -> list[Exhibit]:
         }
         for at, layer in enumerate(result.layers)
     ]
-    heads: list[Row] = [
-        {
-            "head_name": head_name(result.layers[at], head),
-            "layer": result.layers[at],
-            "head": head,
-            "repetition_lift": plain(result.repetition_lift[at, head]),
-            "repetition_recall": plain(result.recall[at, head]),
-            "same_sentence_lift": plain(result.same_sentence_lift[at, head]),
-            "same_sentence_lift_at_distance": plain(result.same_sentence_lift_at_distance[at, head]),
-            "similarity_distance": plain(result.high_distance[at, head]),
-            "similarity_distance_median": plain(result.high_median[at, head]),
-            "similarity_near": plain(result.high_near[at, head]),
-            "dominant_token": None if (name := result.dominant_token[at][head]) is None else visible(name),
-            "dominant_share": plain(result.dominant_share[at, head]),
-            "dominant_texts": plain(result.dominant_texts[at, head]),
-            **{f"separators_{m}": plain(values[at, head]) for m, values in separators.items()},
-        }
-        for at, head in np.ndindex(result.high.shape)
-        if np.isfinite(result.high[at, head])
-    ]
     common = (
         Column("repetition_lift", "repetition lift"),
         Column("same_sentence_lift", "same sentence"),
@@ -381,16 +361,25 @@ def _tables(result: Similarity) -> list[Exhibit]:
             layers,
             (Column("layer", "layer", "count"), *common, Column("dominant_distinct", "different"), *separated),
         ),
-        Table(
-            "similarity",
-            "High pairs of every head",
-            heads,
-            (
-                Column("head_name", "head", "text"),
-                *common,
-                Column("dominant_token", "dominant token", "text"),
-                Column("dominant_texts", "in texts", "percent"),
-                *separated,
-            ),
-        ),
+        per_head(result).table("similarity", "High pairs of every head"),
     ]
+
+
+def per_head(result: Similarity) -> PerHead:
+    """What the study says of every head."""
+    separators = {m: values.sum(axis=-1) for m, values in result.separators.items()}
+    tokens = texts([[name and visible(name) for name in layer] for layer in result.dominant_token])
+    columns = (
+        HeadColumn("repetition_lift", "repetition lift", result.repetition_lift),
+        HeadColumn("repetition_recall", "recall", result.recall, "percent", shown=False),
+        HeadColumn("same_sentence_lift", "same sentence", result.same_sentence_lift),
+        HeadColumn("same_sentence_lift_at_distance", "at its distance", result.same_sentence_lift_at_distance),
+        HeadColumn("similarity_distance", "distance", result.high_distance),
+        HeadColumn("similarity_distance_median", "median distance", result.high_median, shown=False),
+        HeadColumn("similarity_near", "near", result.high_near, "percent", shown=False),
+        HeadColumn("dominant_share", "dominant share", result.dominant_share, "percent"),
+        HeadColumn("dominant_token", "dominant token", tokens, "text"),
+        HeadColumn("dominant_texts", "in texts", result.dominant_texts, "percent"),
+        *by_measure("separators", "separators", separators, "percent"),
+    )
+    return PerHead(result.layers, columns)

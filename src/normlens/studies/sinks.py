@@ -20,11 +20,9 @@ from jaxtyping import Float
 
 from normlens.exhibits import (
     Cloud,
-    Column,
     Exhibit,
     Grid,
     Grids,
-    Row,
     Scatter,
     ScatterPanel,
     Section,
@@ -36,11 +34,11 @@ from normlens.exhibits import (
     many,
     number,
     percent,
-    plain,
 )
 from normlens.statistics import Moments, Products, Statistic
 from normlens.studies import massive
 from normlens.studies.means import mean_over
+from normlens.studies.per_head import MEASURES, HeadColumn, PerHead, by_measure, few_names, texts
 from normlens.studies.places import phrase, place_names, places
 from normlens.studies.seen import Facts, Pass, Seen
 from normlens.studies.study import Needs, Study, StudyError
@@ -52,7 +50,6 @@ TOLD = {  # kinds of sinks, as a sentence begins
     "neither": "The sink is neither no-op nor broadcast by our bounds",
 }
 KINDS = tuple(TOLD)
-MEASURES = {"weights": "α", "norms": "‖αf(x)‖"}
 OF_SINKS = ("received_weights", "received_norms", "norm_ratio")
 
 
@@ -185,11 +182,27 @@ class SinksStudy(Study[Sinks]):
             massive=massive.massive(sums, self.positions),
         )
 
+    def per_head(self, result: Sinks) -> PerHead:
+        columns = (
+            HeadColumn("sink_rate", "sink rate α", result.rate["weights"], "percent"),
+            HeadColumn("sink_rate_norms", "sink rate ‖αf(x)‖", result.rate["norms"], "percent"),
+            HeadColumn("sink_position", "position", texts(result.positions), "text"),
+            HeadColumn("received_weights", "attention", result.received["weights"], "percent"),
+            HeadColumn("received_norms", "contributions", result.received["norms"], "percent"),
+            HeadColumn("norm_ratio", "‖f(x)‖ / median", result.ratio),
+            HeadColumn("rank", "rank", result.rank),
+            HeadColumn("sink_kind", "kind", texts(result.kinds), "text"),
+        )
+        return PerHead(result.layers, columns)
+
     def section(self, result: Sinks, run: Facts) -> Section:
         sentences, exhibits, notes = [], [], []
         if result.sequences:
             sentences += _sentences(result, self)
-            exhibits += [*_figures(result, self), _table(result), _place_table(result)]
+            table = self.per_head(result).table(
+                "sinks", "Sinks of every head, the highest sink rate first", by="sink_rate"
+            )
+            exhibits += [*_figures(result, self), table, _place_table(result)]
         else:
             notes.append(f"No sequence has a key that {self.queries} queries see, so no head is judged.")
         if result.massive is not None:
@@ -265,16 +278,11 @@ def _sentences(result: Sinks, study: SinksStudy) -> list[str]:
             for values in (result.received["weights"], result.received["norms"], result.ratio, result.rank)
         )
         sentences.append(
-            f"{told} in {many(len(cells), 'head')} ({_named(result, cells)}): the sink receives {percent(weights)} of "
-            f"the attention and makes {percent(norms)} of the contributions on average, its ‖f(x)‖ is {number(ratio)} "
-            f"of the median, and the effective rank of what it writes is {number(rank)}."
+            f"{told} in {many(len(cells), 'head')} ({few_names(result.layers, cells)}): the sink receives "
+            f"{percent(weights)} of the attention and makes {percent(norms)} of the contributions on average, its "
+            f"‖f(x)‖ is {number(ratio)} of the median, and the effective rank of what it writes is {number(rank)}."
         )
     return sentences
-
-
-def _named(result: Sinks, cells: list[tuple[int, int]]) -> str:
-    names = [head_name(result.layers[layer], head) for layer, head in cells]
-    return listing(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def _figures(result: Sinks, study: SinksStudy) -> list[Exhibit]:
@@ -317,45 +325,11 @@ def _figures(result: Sinks, study: SinksStudy) -> list[Exhibit]:
     ]
 
 
-def _table(result: Sinks) -> Table:
-    rows: list[Row] = []
-    for layer, head in np.argwhere(np.isfinite(result.rate["weights"])).tolist():
-        cell = layer, head
-        rows.append(
-            {
-                "head_name": head_name(result.layers[layer], head),
-                "layer": result.layers[layer],
-                "head": head,
-                "sink_rate": plain(result.rate["weights"][cell]),
-                "sink_rate_norms": plain(result.rate["norms"][cell]),
-                "sink_position": result.positions[layer][head] or None,
-                "received_weights": plain(result.received["weights"][cell]),
-                "received_norms": plain(result.received["norms"][cell]),
-                "norm_ratio": plain(result.ratio[cell]),
-                "rank": plain(result.rank[cell]),
-                "sink_kind": result.kinds[layer][head] or None,
-            }
-        )
-    rows.sort(key=lambda row: -float(row["sink_rate"] or 0))
-    columns = (
-        Column("head_name", "head", "text"),
-        Column("sink_rate", "sink rate α", "percent"),
-        Column("sink_rate_norms", "sink rate ‖αf(x)‖", "percent"),
-        Column("sink_position", "position", "text"),
-        Column("received_weights", "attention", "percent"),
-        Column("received_norms", "contributions", "percent"),
-        Column("norm_ratio", "‖f(x)‖ / median"),
-        Column("rank", "rank"),
-        Column("sink_kind", "kind", "text"),
-    )
-    return Table("sinks", "Sinks of every head, the highest sink rate first", rows, columns)
-
-
 def _place_table(result: Sinks) -> Table:
-    rows: list[Row] = []
-    for layer, head in np.argwhere(np.isfinite(result.rate["weights"])).tolist():
-        row: Row = {"head_name": head_name(result.layers[layer], head), "layer": result.layers[layer], "head": head}
-        for place, name in enumerate(result.places):
-            row |= {f"{name}_{measure}": plain(rate[layer, head, place]) for measure, rate in result.rate_at.items()}
-        rows.append(row)
-    return Table("sinks_positions", "Sink rate of every head by position", rows, shown=0)
+    columns = [
+        column
+        for place, name in enumerate(result.places)
+        for column in by_measure(name, name, {m: rate[..., place] for m, rate in result.rate_at.items()})
+    ]
+    heads = PerHead(result.layers, tuple(columns))
+    return heads.table("sinks_positions", "Sink rate of every head by position", shown=0)

@@ -32,6 +32,7 @@ from typing import Any, Generic, Protocol, TypeVar, get_args, runtime_checkable
 from normlens.errors import NormlensError
 from normlens.exhibits import Section
 from normlens.statistics import Moments, Statistic
+from normlens.studies.per_head import PerHead
 from normlens.studies.seen import Facts, Pass, Seen
 from normlens.studies.sums import Sums
 
@@ -107,6 +108,10 @@ class Study(Generic[R]):
     def result(self, sums: Sums, run: Facts) -> R:
         """What was counted for one kind of attention, `sums.kind`, as a result."""
         raise NotImplementedError(f"the study {self.name!r} has no result()")
+
+    def per_head(self, result: R) -> PerHead | None:
+        """What the result says of every head: columns of the profile of the heads."""
+        return None
 
     def section(self, result: R, run: Facts) -> Section:
         """The result as sentences, tables and figures."""

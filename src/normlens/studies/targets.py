@@ -16,27 +16,23 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from normlens.exhibits import (
-    Column,
     Exhibit,
     Grid,
     Grids,
     LinePanel,
     Lines,
-    Row,
     Section,
     Series,
-    Table,
     count,
-    head_name,
     listing,
     number,
     percent,
-    plain,
     top_of,
 )
 from normlens.statistics import Moments, Statistic
 from normlens.studies.marks import punctuation, sentences
 from normlens.studies.means import mean_over
+from normlens.studies.per_head import MEASURES, HeadColumn, PerHead, by_measure, few_names
 from normlens.studies.seen import Facts, Seen
 from normlens.studies.study import Study
 from normlens.studies.sums import Sums, padded
@@ -53,7 +49,6 @@ TARGETS = {  # what a share is the share of, for readers
     "same_sentence": "tokens of the same sentence",
 }
 ANY_SIDE = ("first", "special", "punctuation")  # these need no common positions of queries and keys
-MEASURES = {"weights": "α", "norms": "‖αf(x)‖"}
 MOST = 0.5  # a head with a larger share is said to attend mostly there
 
 
@@ -97,7 +92,7 @@ class TargetsStudy(Study[Targets]):
         weights = seen.weights
         masks = seen.src.once(f"targets of {seen.kind}", lambda group: target_masks(seen))
         same = seen.block.tgt == seen.block.src
-        visible = _visible(seen)
+        visible = seen.pairs.cpu()
         counts = (masks & visible[..., None]).any(dim=2).sum(dim=1).numpy()[:, None]  # queries that have such a key
         statistics: dict[str, Statistic] = {}
         for measure, maps in (("weights", weights), ("norms", seen.contributions)):
@@ -127,8 +122,23 @@ class TargetsStudy(Study[Targets]):
                 distance[measure] = padded([m.mean for m in far])
         return Targets(sums.kind, layers, shares, entropy, distance)
 
+    def per_head(self, result: Targets) -> PerHead:
+        columns: list[HeadColumn] = []
+        for name in result.targets:
+            values = {measure: result.shares[name, measure] for measure in MEASURES}
+            columns += by_measure(name, name.replace("_", " "), values, "percent")
+        columns += by_measure("entropy", "entropy", result.entropy)
+        return PerHead(result.layers, (*columns, *by_measure("distance", "distance", result.distance)))
+
     def section(self, result: Targets, run: Facts) -> Section:
-        return Section(_sentences(result), [_lines(result), *_maps(result), *_tables(result)])
+        return Section(
+            _sentences(result),
+            [
+                _lines(result),
+                *_maps(result),
+                self.per_head(result).table("targets", "Shares, entropy and mean distance of every head"),
+            ],
+        )
 
 
 def target_masks(seen: Seen) -> Bool[Tensor, "batch tgt src target"]:
@@ -159,12 +169,6 @@ def target_masks(seen: Seen) -> Bool[Tensor, "batch tgt src target"]:
     )
 
 
-def _visible(seen: Seen) -> Bool[Tensor, "batch tgt src"]:
-    if seen.visible is not None:
-        return seen.visible.cpu()
-    return torch.ones(seen.weights.shape[0], *seen.weights.shape[2:], dtype=torch.bool)
-
-
 def _sentences(result: Targets) -> list[str]:
     lines = []
     for target in result.targets:
@@ -173,8 +177,8 @@ def _sentences(result: Targets) -> list[str]:
             heads = int(np.isfinite(result.shares[target, "weights"]).sum())
             lines.append(
                 f"{len(by_weights)} of {count(heads)} heads direct more than half of their attention to "
-                f"{TARGETS[target]}{_named(by_weights)}; {len(by_norms)} have more than half of their contributions "
-                f"from there{_named(by_norms)}."
+                f"{TARGETS[target]}{_named(result, by_weights)}; {len(by_norms)} have more than half of their "
+                f"contributions from there{_named(result, by_norms)}."
             )
     entropy = {measure: float(mean_over(values.reshape(-1))) for measure, values in result.entropy.items()}
     lines.append(
@@ -184,18 +188,15 @@ def _sentences(result: Targets) -> list[str]:
     return sorted(lines, key=lambda line: "entropy" in line)
 
 
-def _mostly(result: Targets, target: str, measure: str) -> list[str]:
+def _mostly(result: Targets, target: str, measure: str) -> list[tuple[int, int]]:
+    """Places (layer, head) of the heads with most of a measure there, the largest share first."""
     values = result.shares[target, measure]
-    places = np.argwhere(np.nan_to_num(values) > MOST)
-    ordered = sorted(places.tolist(), key=lambda at: -float(values[tuple(at)]))
-    return [head_name(result.layers[layer], head) for layer, head in ordered]
+    cells = [(int(layer), int(head)) for layer, head in np.argwhere(np.nan_to_num(values) > MOST)]
+    return sorted(cells, key=lambda cell: -float(values[cell]))
 
 
-def _named(heads: list[str]) -> str:
-    if not heads:
-        return ""
-    more = f" and {len(heads) - 3} more" if len(heads) > 4 else ""
-    return f" ({', '.join(heads[:3])}{more})" if more else f" ({listing(heads)})"
+def _named(result: Targets, cells: list[tuple[int, int]]) -> str:
+    return f" ({few_names(result.layers, cells)})" if cells else ""
 
 
 def _lines(result: Targets) -> Lines:
@@ -241,25 +242,3 @@ def _maps(result: Targets) -> list[Exhibit]:
             )
         )
     return figures
-
-
-def _tables(result: Targets) -> list[Exhibit]:
-    rows: list[Row] = []
-    for place, head in np.ndindex(result.entropy["weights"].shape):
-        if not np.isfinite(result.entropy["weights"][place, head]):
-            continue
-        row: Row = {"head_name": head_name(result.layers[place], head), "layer": result.layers[place], "head": head}
-        for measure in MEASURES:
-            row |= {f"{name}_{measure}": plain(result.shares[name, measure][place, head]) for name in result.targets}
-            row[f"entropy_{measure}"] = plain(result.entropy[measure][place, head])
-            if measure in result.distance:
-                row[f"distance_{measure}"] = plain(result.distance[measure][place, head])
-        rows.append(row)
-    columns = [Column("head_name", "head", "text")]
-    for name in result.targets:
-        columns += [
-            Column(f"{name}_{measure}", f"{name.replace('_', ' ')} {s}", "percent") for measure, s in MEASURES.items()
-        ]
-    columns += [Column(f"entropy_{measure}", f"entropy {symbol}") for measure, symbol in MEASURES.items()]
-    columns += [Column(f"distance_{measure}", f"distance {MEASURES[measure]}") for measure in result.distance]
-    return [Table("targets", "Shares, entropy and mean distance of every head", rows, tuple(columns))]

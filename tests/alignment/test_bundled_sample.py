@@ -1,11 +1,11 @@
-"""The embedded gold set is sound: its three files agree, and its links point at words."""
+"""The bundled gold set is sound: its three files agree, and its links point at words."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "src" / "normlens" / "alignment" / "embedded"
+FOLDER = Path(__file__).parents[2] / "src" / "normlens" / "alignment" / "bundled"
 
 
 def lines(name):

@@ -1,4 +1,4 @@
-"""The embedded translation models load without a network, are exact, and align the embedded sample."""
+"""The bundled translation models load without a network, are exact, and align the bundled sample."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_a_trace_names_the_tokens_of_each_side_in_its_own_language(both):
     assert trace.target_words == [("the", "cat", "sleeps", ".")]
 
 
-def test_swapped_sides_are_told_also_where_the_embedded_sample_helps_to_choose(both):
+def test_swapped_sides_are_told_also_where_the_bundled_sample_helps_to_choose(both):
     pairs = default_sample("de-en").pairs
     swapped = [(target, source) for source, target in pairs[:30]]
     assert "source and target may be swapped" in choose(*both, [*swapped, *pairs], own=30).forward.why
