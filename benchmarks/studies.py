@@ -1,9 +1,10 @@
 """What the studies of a corpus cost, as ratios measured side by side in one run.
 
-    python benchmarks/studies.py CORPUS [--items 992] [--threads 2]
+    python benchmarks/studies.py CORPUS [--items 992] [--threads 2] [--studies a,b]
 
-Every study, from reading the corpus to the last number, against the plain eager forward with attentions returned
-over the very same batches, which take turns with them. Memory is that of a process of its own that studies only.
+The four studies of the 2020 paper, or those named, from reading the corpus to the last number, against the plain eager
+forward with attentions returned over the very same batches, which take turns with them. Memory is that of a process of
+its own that studies only.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import normlens as nl
 from normlens.corpora import corpus
 from normlens.lens import Lens
 from normlens.models.default import default_folder
-from normlens.studies import STATISTICS, STUDIES, Batch, Request, Run, findings, request
+from normlens.studies import DEFAULT, STATISTICS, Batch, Request, Run, chosen, findings, request
 
 
 def main() -> None:
@@ -30,17 +31,19 @@ def main() -> None:
     parser.add_argument("corpus")
     parser.add_argument("--items", type=int, default=992)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--studies", default=",".join(DEFAULT), metavar="S,S")
     parser.add_argument("--only-study", nargs=2, metavar=("MODEL", "ITEMS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.only_study:
         model, items = options.only_study
         with tempfile.TemporaryDirectory() as folder:
-            Timed(asked(lens_of(model), options.corpus, int(items)), None, Path(folder) / STATISTICS).whole()
+            Timed(asked(lens_of(model), options, int(items)), None, Path(folder) / STATISTICS).whole()
         print(peak_resident())
         return
     print(f"torch {torch.__version__}, transformers {transformers.__version__}, normlens {nl.__version__}, ", end="")
-    print(f"{platform.machine()}, {options.threads} threads; {Path(options.corpus).name}, cut to 128 tokens\n")
+    print(f"{platform.machine()}, {options.threads} threads; {Path(options.corpus).name}, cut to 128 tokens")
+    print(f"studies: {options.studies}\n")
     print("model            items    pairs   plain s  studies s   ratio   peak resident MB")
     for model, items in (
         ("MiniLM", options.items // 2),
@@ -50,9 +53,9 @@ def main() -> None:
     ):
         lens = lens_of(model)
         with tempfile.TemporaryDirectory() as folder:
-            run = Timed(asked(lens, options.corpus, items), plain_of(model, lens), Path(folder) / STATISTICS)
+            run = Timed(asked(lens, options, items), plain_of(model, lens), Path(folder) / STATISTICS)
             run.whole()
-        again = ["--threads", str(options.threads), "--only-study", model, str(items)]
+        again = ["--threads", str(options.threads), "--studies", options.studies, "--only-study", model, str(items)]
         job = [sys.executable, __file__, options.corpus, *again]
         memory = float(subprocess.run(job, check=True, capture_output=True, text=True).stdout)
         print(f"{model:14s} {run.counted['items']:7d} {run.counted['squares']:8d} {run.plain_seconds:9.2f} ", end="")
@@ -87,8 +90,8 @@ class Timed(Run):
         super()._see(batch)
 
 
-def asked(lens: Lens, path: str, items: int) -> Request:
-    return request(lens, corpus(path), studies=tuple(STUDIES.values()), limit=items)
+def asked(lens: Lens, options: argparse.Namespace, items: int) -> Request:
+    return request(lens, corpus(options.corpus), studies=chosen(options.studies.split(",")), limit=items)
 
 
 def lens_of(model: str) -> Lens:

@@ -1,7 +1,7 @@
 """Results on disk: the files of one result, and a private folder of them bounded in number, bytes and time.
 
     header.json, chunk-N.bin    the packed figure, which the page shows
-    exact-N-tgt.npy, -src.npy   the numbers of panel N in float32, by row and by column, for a pinned token
+    exact.npz                   the numbers of every panel in float32, by row and by column, for a pinned token
     trace.safetensors           the trace; a difference has first.safetensors and second.safetensors
 
 Ids are made here, and nothing a browser sends becomes a path. A killed server leaves its folder behind. Each folder
@@ -18,10 +18,12 @@ import shutil
 import stat
 import tempfile
 import time
+import zipfile
 from collections import deque
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -31,7 +33,8 @@ from normlens.explorer.settings import Limits
 if TYPE_CHECKING:
     from normlens.views import Figure
 
-HEADER, PAGE, TRACE = "header.json", "view.html", "trace.safetensors"
+HEADER, EXACT, PAGE, TRACE = "header.json", "exact.npz", "view.html", "trace.safetensors"
+AXES: tuple[Literal["tgt", "src"], ...] = ("tgt", "src")
 FIRST, SECOND = "first.safetensors", "second.safetensors"
 PREFIX, LOCKED = "normlens-serve-", "server.pid"
 REMEMBERED = 4096  # ids of deleted results
@@ -45,18 +48,20 @@ def write(folder: Path, figure: Figure) -> None:
     (folder / HEADER).write_text(json.dumps(packed.header, ensure_ascii=False), encoding="utf-8")
     for number, chunk in enumerate(packed.chunks):
         (folder / f"chunk-{number}.bin").write_bytes(chunk)
-    for number, panel in enumerate(figure.panels):
-        for axis in ("tgt", "src"):
-            tokens = range(len(figure.sides[getattr(panel, axis)].tokens))
-            rows = [np.frombuffer(views.exact(figure, number, axis, at), "<f4") for at in tokens]
-            np.save(folder / f"exact-{number}-{axis}.npy", rows)
+    with zipfile.ZipFile(folder / EXACT, "w") as archive:  # one panel in memory at a time
+        for panel, axis in product(range(len(figure.panels)), AXES):
+            with archive.open(f"{panel}-{axis}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, views.exact_lines(figure, panel, axis), allow_pickle=False)
 
 
 def exact(folder: Path, panel: int, axis: str, at: int) -> bytes:
     """Row (tgt) or column (src) `at` of every map of one panel, in float32."""
     try:
-        rows = np.load(folder / f"exact-{panel}-{axis}.npy", mmap_mode="r")
+        with np.load(folder / EXACT) as lines:
+            rows = lines[f"{panel}-{axis}"]
     except OSError as error:
+        raise gone() from error
+    except KeyError as error:
         raise Refusal(404, f"This result has no panel {panel}.", do="ask for one that the header lists.") from error
     if at >= len(rows):
         raise Refusal(404, f"Panel {panel} has no {axis} position {at}.", do=f"ask for one of 0 to {len(rows) - 1}.")

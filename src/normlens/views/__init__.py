@@ -24,6 +24,7 @@ from normlens.views.maps import attention as attention
 from normlens.views.maps import quantity_maps as quantity_maps
 from normlens.views.payload import Packed as Packed
 from normlens.views.payload import exact as exact
+from normlens.views.payload import exact_lines as exact_lines
 from normlens.views.payload import packed as packed
 from normlens.views.plots.paint import ACCENT as ACCENT
 from normlens.views.plots.paint import FAINT as FAINT

@@ -119,7 +119,7 @@ class Panel:
     def map(self, name: str) -> Map:
         """The map of that name."""
         found = next((one for one in self.maps if one.name == name), None)
-        if found is None or name not in self.measures:
+        if found is None or (found.product is not None and name not in self.measures):
             raise FigureError(f"{self.where} has no map '{name}'.", do=f"use {', '.join(self.measures)}.")
         return found
 

@@ -87,12 +87,18 @@ def packed(figure: Figure) -> Packed:
 
 def exact(figure: Figure, panel: int, axis: Axis, at: int) -> bytes:
     """Row (tgt) or column (src) `at` of every stored matrix, as float32, in the order of the maps."""
-    cut = [
-        (one.values[..., at, :] if axis == "tgt" else one.values[..., at]).astype("<f4").tobytes()
-        for one in figure.panels[panel].maps
-        if one.is_matrix and one.values is not None
-    ]
-    return b"".join(cut)
+    return _lines(figure.panels[panel], axis, slice(at, at + 1)).tobytes()
+
+
+def exact_lines(figure: Figure, panel: int, axis: Axis) -> Float[np.ndarray, "at cell"]:
+    """What `exact` takes, for every row or every column at once."""
+    return _lines(figure.panels[panel], axis, slice(None))
+
+
+def _lines(panel: Panel, axis: Axis, at: slice) -> Float[np.ndarray, "at cell"]:
+    matrices = [one.values for one in panel.maps if one.is_matrix and one.values is not None]
+    cut = [np.moveaxis(values, -2 if axis == "tgt" else -1, 0)[at] for values in matrices]
+    return np.concatenate([lines.reshape(len(lines), -1).astype("<f4") for lines in cut], axis=1)
 
 
 def quantise(
