@@ -90,7 +90,10 @@ def _both(compared: Compared) -> list[str]:
 
 def _without_gold(compared: Compared) -> list[str]:
     method, forward = compared.chosen, compared.aligner.forward
-    layers = listing(list(dict.fromkeys(direction.spelled for direction in compared.aligner.directions)))
+    directions = compared.aligner.directions
+    layers = listing([f"{direction.spelled} of {direction.lens.subject.name}" for direction in directions])
+    if len({direction.spelled for direction in directions}) == 1:
+        layers = forward.spelled
     first = compared.lowest()[0]
     rest = "no row of the table does better" if method.aer - first.aer < SAME else f"the best row has {aer(first.aer)}"
     return [f"Without gold, align uses {layers}, {forward.why}. This has {aer(method.aer)}; {rest}."]
