@@ -51,7 +51,7 @@ def by_role():
         ("repeat", "pairs copies"),
         ("sentence", "pairs tokens of one sentence"),
         ("one token", "broadcast sink at other tokens"),
-        ("one token", "built around river"),
+        ("one token", "built around “river”"),
         ("induce", "induction"),
         ("no-op", "no-op sink at position 0"),
         ("broadcast", "broadcast sink at position 0"),
@@ -102,7 +102,7 @@ def row(**values):
         ({"repetition_lift": 14.9}, ""),
         ({"same_sentence_lift_at_distance": 1.2}, "pairs tokens of one sentence"),
         ({"dominant_share": 0.6, "dominant_token": "a", "dominant_texts": 0.5}, "built around one token of each text"),
-        ({"dominant_share": 0.6, "dominant_token": "a", "dominant_texts": 0.51}, "built around a"),
+        ({"dominant_share": 0.6, "dominant_token": "a", "dominant_texts": 0.51}, "built around “a”"),
         ({"dominant_share": 0.6, "dominant_by_chance": 0.31, "dominant_token": "a", "dominant_texts": 1.0}, ""),
     ],
 )  # fmt: skip

@@ -146,7 +146,7 @@ def _pairs(row: Row) -> list[str]:
         roles.append("pairs tokens of one sentence")
     if _number(row, "dominant_share") >= max(ONE_TOKEN, 2 * _number(row, "dominant_by_chance")):
         is_same = _number(row, "dominant_texts") > MOST
-        roles.append(f"built around {row['dominant_token']}" if is_same else "built around one token of each text")
+        roles.append(f"built around “{row['dominant_token']}”" if is_same else "built around one token of each text")
     return roles
 
 
