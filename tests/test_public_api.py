@@ -13,7 +13,7 @@ import normlens as nl
 
 NAMES = {
     "Aligned", "Block", "InputError", "Lens", "LoadError", "NormlensError", "ReconstructionError", "Report", "Study",
-    "Trace", "align", "importance", "load", "measure", "open", "report", "segment", "shorten",
+    "Trace", "align", "heads", "importance", "load", "measure", "open", "report", "segment", "shorten",
 }  # fmt: skip
 
 

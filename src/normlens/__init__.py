@@ -24,6 +24,7 @@ if typing.TYPE_CHECKING:
     from normlens.models import LoadError as LoadError
     from normlens.studies import Report as Report
     from normlens.studies import Study as Study
+    from normlens.studies import heads as heads
     from normlens.studies import importance as importance
     from normlens.studies import report as report
     from normlens.studies import segment as segment
@@ -38,7 +39,7 @@ _ROOMS = {
     "models": ("InputError", "LoadError"),
     "nmt": (),
     "exhibits": (),
-    "studies": ("Report", "Study", "importance", "report", "segment", "shorten"),
+    "studies": ("Report", "Study", "heads", "importance", "report", "segment", "shorten"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -21,6 +21,7 @@ from normlens.exhibits import (
     Series,
     Strip,
     StripPanel,
+    Thumbnails,
     draw,
     hatched,
     slug,
@@ -65,6 +66,14 @@ FIGURES = {
         "f", *SAID, (Node("a", 0.0, 0.0, "a$"), Node("b", 1.0, 1.0)), (Edge("a", "b", 0.3, "H1"), Edge("b", "a", -0.1)),
         y="layer",
     ),
+    "thumbnails": Thumbnails(
+        "f", *SAID, np.array([[np.eye(4), np.full((4, 4), NAN)], [np.tril(np.ones((4, 4))), np.zeros((4, 4))]]), "norm",
+        rows=("0", "3"), groups=(("$odd", ""), ("", "plain")), names=("none", "$odd", "plain"),
+    ),
+    "thumbnails of one head": Thumbnails("f", *SAID, np.ones((1, 1, 2, 3)), "weight", rows=("7",)),
+    "a thousand thumbnails": Thumbnails(
+        "f", *SAID, np.zeros((32, 32, 24, 24)), "weight", tuple(map(str, range(32))), groups=(("a",) * 32,) * 32
+    ),
     "a graph without edges": Graph("f", *SAID, (Node("a", 0.0, 0.0),), ()),
 }  # fmt: skip
 
@@ -97,6 +106,18 @@ def test_bars_have_their_numbers_and_true_minus_signs():
 def test_a_grid_shows_its_holes_and_axes():
     assert "url(#" in draw(FIGURES["grids"]).svg  # the hatching
     assert {"layer", "head"} <= set(texts(draw(FIGURES["grids"])))
+
+
+def test_thumbnails_name_layers_heads_and_the_groups_that_are_there():
+    said = texts(draw(FIGURES["thumbnails"]))
+    assert {"0", "3", "1", "layer", "head", "$odd", "plain"} <= set(said)
+    assert "none" not in said
+
+
+def test_thumbnails_are_one_image_however_many_they_are():
+    drawing = draw(FIGURES["a thousand thumbnails"])
+    assert drawing.svg.count("<image") == 1
+    assert len(drawing.svg) < 1_500_000
 
 
 def test_many_curves_get_a_scale_and_few_their_names():

@@ -1,6 +1,7 @@
 """Small models in folders, and real explorers on free ports of this computer."""
 
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,9 +17,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from normlens.exhibits import Article, Chapter, Document, Section, Table, write
+from normlens.exhibits import Article, Chapter, Document, Section, Table, as_json, write
 from normlens.explorer import Settings, allowed
 from normlens.explorer.start import prepared
+from normlens.lens import load
 
 WORDS = "<pad> <s> </s> <unk> the a cat dog sat ran on mat under tree and slept quietly big old".split()
 
@@ -96,9 +98,17 @@ def small_report() -> Document:
     return Document("A report", "What was found.", (("model", "made"),), tuple(chapters), ("signature",))
 
 
+def small_profile(folder: str) -> dict:
+    """heads.json of the model in this folder, as `normlens heads` would write it."""
+    head = {"says": "next token; diagonal by α, block by ‖αf(x)‖", "values": ["next token", "61 %", "<b>"]}
+    columns = [["", "role"], ["targets", "next α"], ["own", "sharpness"]]
+    model = f"somewhere/{Path(folder).name}@{load(folder).subject.revision}"
+    return {"model": model, "corpus": "texts.txt", "kinds": {"self": {"columns": columns, "heads": {"L1H0": head}}}}
+
+
 @pytest.fixture(scope="session")
 def explorer(start, folders, tmp_path_factory):
-    """One explorer with the three small models and a report."""
+    """One explorer with the three small models, a report, and the profile of the heads of the first."""
     report = tmp_path_factory.mktemp("report")
-    write(small_report(), report)
+    write(small_report(), report, beside={"heads.json": as_json(small_profile(folders["reader"]))})
     return start(*folders.values(), report=report)

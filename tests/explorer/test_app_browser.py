@@ -209,6 +209,38 @@ def test_every_study_of_a_report_is_a_tab(tab):
     assert page.locator("#ask").is_visible()
 
 
+def choose_head(page, layer: int, head: int) -> None:
+    page.locator(f"#view [data-name=layers] input[value='{layer}']").locator("..").click()
+    page.locator(f"#view [data-name=heads] input[value='{head}']").locator("..").click()
+    page.locator("#view figcaption", has_text=f"α L{layer}H{head}").wait_for()
+
+
+def test_the_head_that_is_chosen_shows_its_profile(tab):
+    page = tab()
+    show(page, "the cat sat on the mat", model="reader")
+    shown(page, "the cat sat on the mat")
+    assert page.locator("#profile").is_hidden()
+    choose_head(page, 1, 0)
+    profile = page.locator("#profile")
+    assert profile.locator("h2").inner_text() == "The profile of L1H0"
+    assert profile.locator("p").first.inner_text() == "next token; diagonal by α, block by ‖αf(x)‖."
+    assert profile.locator("h3").all_inner_texts() == ["targets", "own"]
+    assert profile.locator("dt").all_inner_texts() == ["next α", "sharpness"]
+    assert profile.locator("dd").all_inner_texts() == ["61 %", "<b>"]
+    choose_head(page, 0, 1)
+    assert "The report says nothing of this head." in profile.inner_text()
+
+
+def test_a_model_without_a_profile_says_how_to_get_one(tab):
+    page = tab()
+    show(page, "the cat", model="translator", other="a dog")
+    shown(page, "the cat")
+    choose_head(page, 1, 0)
+    said = page.locator("#profile").inner_text()
+    assert "The report is one of somewhere/reader@" in said
+    assert "normlens heads --corpus texts.txt --out heads, then normlens serve --corpus heads" in said
+
+
 def test_the_link_with_the_token_opens_the_page_and_the_token_leaves_the_address(browser, start, folders):
     locked = start(folders["reader"], token="a-token-of-the-tests-0002")
     context = browser.new_context()

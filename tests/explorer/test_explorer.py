@@ -186,6 +186,8 @@ def test_a_report_is_served_beside_it_and_runs_no_script_but_our_own(explorer):
 
 def test_the_files_of_a_report_are_served_and_no_others(explorer):
     assert explorer.get("/report/tables/own_self.csv")[0] == 200
+    assert explorer.get("/api/models")[1]["heads"] is True
+    assert explorer.get("/report/heads.json")[1]["kinds"]["self"]["heads"].keys() == {"L1H0"}
     for path in ("tables/other.csv", "report.html", "run.safetensors", "tables/..%2f..%2freport.html", "figures/"):
         assert explorer.get(f"/report/{path}")[0] == 404
 
@@ -193,4 +195,5 @@ def test_the_files_of_a_report_are_served_and_no_others(explorer):
 def test_without_a_report_there_is_none(start, folders):
     client = start(folders["reader"])
     assert client.get("/api/models")[1]["report"] is False
+    assert client.get("/api/models")[1]["heads"] is False
     assert client.get("/report/")[0] == 404

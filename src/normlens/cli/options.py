@@ -107,19 +107,21 @@ def study_from(options: argparse.Namespace, lens: Lens, *, studies: Any = DEFAUL
     """Run the studies these options select, and show the progress."""
     with Progress(resumed=options.resume) as progress:
         return study(
-            lens,
-            corpus_from(options),
-            studies=studies,
-            categories=[parse_category(text) for text in options.category] or None,
-            ranks=options.ranks,
-            length=options.length,
-            limit=options.limit,
-            seed=options.seed,
-            batch_tokens=options.batch_tokens,
-            folder=folder,
-            resume=options.resume,
-            progress=progress,
+            lens, corpus_from(options), studies=studies, folder=folder, progress=progress, **run_options(options)
         )
+
+
+def run_options(options: argparse.Namespace) -> dict[str, Any]:
+    """How a corpus is run."""
+    return {
+        "categories": [parse_category(text) for text in options.category] or None,
+        "ranks": options.ranks,
+        "length": options.length,
+        "limit": options.limit,
+        "seed": options.seed,
+        "batch_tokens": options.batch_tokens,
+        "resume": options.resume,
+    }
 
 
 def add_links(group: Any) -> None:

@@ -25,6 +25,7 @@ from normlens.exhibits.figures import ScatterPanel as ScatterPanel
 from normlens.exhibits.figures import Series as Series
 from normlens.exhibits.figures import Strip as Strip
 from normlens.exhibits.figures import StripPanel as StripPanel
+from normlens.exhibits.figures import Thumbnails as Thumbnails
 from normlens.exhibits.figures import hatched as hatched
 from normlens.exhibits.figures import slug as slug
 from normlens.exhibits.figures import top_of as top_of

@@ -203,7 +203,25 @@ class Graph:
     folded: str = ""
 
 
-Figure = Lines | Grids | Strip | Scatter | Bars | Graph
+@dataclass(frozen=True, slots=True, eq=False)
+class Thumbnails:
+    """A small map of every head, layers down and heads across, on one scale from 0 to 1; a hole (NaN) is blank.
+
+    Small numbers are told apart by the scale of the colours, which follow the square root.
+    """
+
+    name: str
+    caption: str
+    alt: str
+    maps: Float[np.ndarray, "layer head row column"]
+    tone: Tone
+    rows: tuple[str, ...]  # names of the layers
+    groups: tuple[tuple[str, ...], ...] = ()  # by layer and head: the colour of the frame; "" for none
+    names: tuple[str, ...] = ()  # every group there is
+    folded: str = ""
+
+
+Figure = Lines | Grids | Strip | Scatter | Bars | Graph | Thumbnails
 
 
 def top_of(values: Float[np.ndarray, "*cell"]) -> float:

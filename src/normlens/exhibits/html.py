@@ -75,7 +75,7 @@ def _next(numbers: dict[str, int], what: str) -> int:
 
 
 def _is_folded(table: Table) -> bool:
-    return table.folded or len(table.to_read) > LONG
+    return table.folded or (len(table.to_read) > LONG and not table.column_groups)  # the latter scroll by themselves
 
 
 def _lines(table: Table) -> list[tuple[str, list[str]]]:

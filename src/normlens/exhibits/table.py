@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Literal
 
 from normlens.errors import NormlensError
@@ -38,6 +39,7 @@ class Column:
     heading: str
     form: Form = "number"
     write: Callable[[Row], str] | None = None  # the text of a cell that is made of several values
+    group: str = ""  # a heading above those of the columns beside each other that have it
 
     @property
     def is_text(self) -> bool:
@@ -101,6 +103,12 @@ class Table:
         if self.columns or not self.rows:
             return self.columns
         return tuple(Column(name, visible_line(name.replace("_", " ")), self._form(name)) for name in self.rows[0])
+
+    @property
+    def column_groups(self) -> list[tuple[str, int]]:
+        """The headings above the columns, and how many columns each is above; none where no column has one."""
+        groups = [(group, len(list(columns))) for group, columns in groupby(self.headed, lambda column: column.group)]
+        return groups if any(group for group, _ in groups) else []
 
     def _form(self, name: str) -> Form:
         values = [value for row in self.rows if (value := row.get(name)) is not None]

@@ -35,7 +35,7 @@ REPORT_POLICY = (  # no script but that of our own reports may run, whoever wrot
     f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script_hash()}'; img-src data:; "
     "frame-ancestors 'self'"
 )
-REPORT_FILE = re.compile(r"(figures|tables)/[\w.-]+\.(svg|png|csv|json)|findings\.json", re.ASCII)
+REPORT_FILE = re.compile(r"(figures|tables)/[\w.-]+\.(svg|png|csv|json)|(findings|heads)\.json", re.ASCII)
 
 
 class Explorer:
@@ -120,8 +120,16 @@ class Explorer:
     async def get_models(self, _: Request) -> Response:
         models = [{"name": model.name, "kind": model.kind} for model in self.settings.models]
         limits = {name: getattr(self.limits, name) for name in ("tokens", "characters", "upload")}
-        report = self.report is not None
-        return JSONResponse({"models": models, "limits": limits, "report": report, "version": __version__})
+        folder = self.settings.report
+        return JSONResponse(
+            {
+                "models": models,
+                "limits": limits,
+                "report": folder is not None,
+                "heads": folder is not None and (folder / "heads.json").is_file(),
+                "version": __version__,
+            }
+        )
 
     async def run(self, got: Request) -> Response:
         """Trace a text."""

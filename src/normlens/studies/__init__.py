@@ -17,11 +17,17 @@ from normlens.studies.findings import Findings as Findings
 from normlens.studies.forgetting import Forgetting as Forgetting
 from normlens.studies.forgetting import ForgettingStudy as ForgettingStudy
 from normlens.studies.frequency import Frequency as Frequency
+from normlens.studies.heads import HEAD_STUDIES as HEAD_STUDIES
+from normlens.studies.heads import heads as heads
 from normlens.studies.importance import Importance as Importance
 from normlens.studies.importance import ImportanceStudy as ImportanceStudy
 from normlens.studies.losses import LOSSES as LOSSES
+from normlens.studies.maps import Maps as Maps
+from normlens.studies.maps import MapsStudy as MapsStudy
 from normlens.studies.means import extremes as extremes
 from normlens.studies.means import mean_over as mean_over
+from normlens.studies.per_head import HeadColumn as HeadColumn
+from normlens.studies.per_head import PerHead as PerHead
 from normlens.studies.pruning import HeadImportance as HeadImportance
 from normlens.studies.removal import importance as importance
 from normlens.studies.report import DEFAULT as DEFAULT

@@ -7,11 +7,14 @@ from typing import Any
 
 from normlens.exhibits import Article, Chapter, Document, Section, many, number, plain, show
 from normlens.studies.kinds import explained, title
+from normlens.studies.maps import MapsStudy
+from normlens.studies.per_head import PerHead
+from normlens.studies.profile import chapter, described, profiles
 from normlens.studies.seen import Facts
 from normlens.studies.study import Study, StudyError, named
 from normlens.views import visible_line
 
-FILE = "findings.json"
+FILE, HEADS = "findings.json", "heads.json"
 LEAD = (
     "An attention weight α says how much attention a token receives. Its contribution to the output is α·f(x), the "
     "weight times its transformed vector. A token can receive much attention and contribute almost nothing, because "
@@ -37,9 +40,15 @@ class Findings:
         """The results of one study by kind of attention; none where it was not run."""
         return self.results.get(study, {})
 
+    @property
+    def heads(self) -> dict[str, PerHead]:
+        """The profile of every head by kind of attention: the columns of all studies."""
+        return profiles(self)
+
     def document(self) -> Document:
-        """Every section in its place."""
-        run = self.run
+        """Every section in its place; the profile of the heads first, with their maps."""
+        run, heads = self.run, chapter(self, self.heads)
+        apart = [study for study in self.studies if heads is None or not isinstance(study, MapsStudy)]
         cut = f"at most {many(run.length, 'token')} each, {number(run.mean_length)} on average"
         return Document(
             title=f"Attention and contributions in {run.model}",
@@ -54,7 +63,10 @@ class Findings:
                 ),
                 *(("note", note) for note in run.notes),
             ),
-            chapters=tuple(self._chapter(study) for study in self.studies if self[study.name]),
+            chapters=(
+                *(() if heads is None else (heads,)),
+                *(self._chapter(study) for study in apart if self[study.name]),
+            ),
             signatures=(str(run.signature),),
             settings=run.signature.facts,
             closing=CLOSING,
@@ -91,6 +103,29 @@ class Findings:
         )
         notes = "".join(f"Note: {visible_line(note)}\n" for note in run.notes)
         return show(self.document(), lead + notes)
+
+    def heads_json(self) -> dict[str, Any] | None:
+        """The profile of every head as a reader sees it, for the explorer; None where no study describes heads."""
+        heads = self.heads
+        if not heads:
+            return None
+        return {
+            "model": self.run.model,
+            "corpus": self.run.corpus,
+            "kinds": {
+                kind: {
+                    "columns": [[column.group, column.heading] for column in profile.headed[1:]],
+                    "heads": {
+                        str(row["head_name"]): {
+                            "says": described(row),
+                            "values": [column.written(row) for column in profile.headed[1:]],
+                        }
+                        for row in profile.rows()
+                    },
+                }
+                for kind, profile in heads.items()
+            },
+        }
 
     def _headlines(self, document: Document) -> dict[str, list[str]]:
         """The main results by kind of attention."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -66,7 +66,7 @@ class Importance:
 
 @dataclass(frozen=True)
 class ImportanceStudy(Study[Importance]):
-    loss: Loss | None = None  # by default what the model was made for
+    loss: Loss | Literal["none"] | None = None  # by default what the model was made for; "none": norms only
     masked_share: float = 0.15  # of the tokens of a sequence, for the masked loss; hiding all of them by [MASK] is ours
 
     name, title = "importance", "Which heads does the loss depend on?"
@@ -92,7 +92,7 @@ class ImportanceStudy(Study[Importance]):
     causal = "This attention is causal: a query sees only itself and earlier tokens."
 
     def counter(self, sums: Sums, run: Facts) -> Counter:
-        if run.lens is not None:
+        if run.lens is not None and self.loss != "none":
             loss_for(run.lens, self.loss)
             check_precision(run.lens)
         return super().counter(sums, run)
@@ -103,6 +103,8 @@ class ImportanceStudy(Study[Importance]):
 
     def see_pass(self, passed: Pass) -> Mapping[tuple[str, int], Mapping[str, Statistic]]:
         lens = passed.run.lens
+        if self.loss == "none":
+            return {}
         assert lens is not None
         gates = passed.run.once("gates", lambda: find_gates(lens, passed.batch.encoded))
         loss = loss_for(lens, self.loss)
@@ -148,6 +150,8 @@ class ImportanceStudy(Study[Importance]):
         return PerHead(result.layers, columns)
 
     def section(self, result: Importance, run: Facts) -> Section:
+        if self.loss == "none":
+            return Section([], notes=["Without a loss there is no importance; norms are in the profile of the heads."])
         gates: Gates | None = run.kept.get("gates")
         absent = [layer for layer, row in zip(result.layers, result.raw, strict=True) if not np.isfinite(row).any()]
         notes = []

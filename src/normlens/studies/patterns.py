@@ -120,11 +120,11 @@ class PatternsStudy(Study[Patterns]):
         for measure, symbol in MEASURES.items():
             names, scores = texts(result.pattern(measure)), np.moveaxis(result.scores[measure], -1, 0)
             columns += [
-                HeadColumn(f"pattern_{measure}", f"pattern by {symbol}", names, "text"),
-                HeadColumn(f"follows_{measure}", "maps that follow it", result.follows[measure].max(-1), "percent"),
-                HeadColumn(f"vertical_{measure}", "vertical", scores[0], "percent"),
-                HeadColumn(f"diagonal_{measure}", "diagonal", scores[1], "percent"),
-                HeadColumn(f"block_{measure}", "block", scores[2]),
+                HeadColumn(f"pattern_{measure}", f"pattern {symbol}", names, "text"),
+                HeadColumn(f"follows_{measure}", f"follow it {symbol}", result.follows[measure].max(-1), "percent"),
+                HeadColumn(f"vertical_{measure}", f"vertical {symbol}", scores[0], "percent"),
+                HeadColumn(f"diagonal_{measure}", f"diagonal {symbol}", scores[1], "percent"),
+                HeadColumn(f"block_{measure}", f"block {symbol}", scores[2]),
             ]
         return PerHead(result.layers, tuple(columns))
 

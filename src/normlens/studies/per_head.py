@@ -6,11 +6,11 @@ PerHead(result.layers, (*by_measure("entropy", "entropy", result.entropy), HeadC
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from normlens.exhibits import Column, Form, Row, Table, head_name, listing
+from normlens.exhibits import Column, ExhibitError, Form, Row, Table, head_name, listing
 
 MEASURES = {"weights": "α", "norms": "‖αf(x)‖"}
 HEADS = (Column("head_name", "head", "text"),)
@@ -25,6 +25,7 @@ class HeadColumn:
     values: np.ndarray  # (layer, head)
     form: Form = "number"
     shown: bool = True  # on the page; the files have every column
+    study: str = ""  # that it comes from, in the profile of the heads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +34,15 @@ class PerHead:
 
     layers: tuple[int, ...]
     columns: tuple[HeadColumn, ...]
+
+    def __post_init__(self) -> None:
+        for column in self.columns:
+            if column.values.ndim != 2 or len(column.values) != len(self.layers):
+                raise ExhibitError(
+                    f"The column '{column.name}' must have a row for each layer and a value for each head.",
+                    got=f"an array of shape {column.values.shape} for {len(self.layers)} layers",
+                    do="give an array (layer, head), NaN or an empty text where there is no head.",
+                )
 
     def rows(self) -> list[Row]:
         """One for every head: its name, layer, number, and the values."""
@@ -50,8 +60,24 @@ class PerHead:
         rows = self.rows()
         if by:
             rows.sort(key=lambda row: -float(row[by] or 0))
-        columns = tuple(Column(c.name, c.heading, c.form) for c in self.columns if c.shown)
-        return Table(name, title, rows, HEADS + columns, shown=shown)
+        in_files = {column.name for column in self.columns if not column.shown}
+        return Table(name, title, rows, tuple(c for c in self.headed if c.name not in in_files), shown=shown)
+
+    @property
+    def headed(self) -> tuple[Column, ...]:
+        """Every column as it is read, the name of the head first."""
+        return HEADS + tuple(Column(c.name, c.heading, c.form, group=c.study) for c in self.columns)
+
+    def at(self, layers: tuple[int, ...], heads: int) -> PerHead:
+        """The same over these layers and so many heads; where there was no head there is no value."""
+        columns = []
+        for column in self.columns:
+            is_text = column.values.dtype.kind in "OU"
+            values = np.full((len(layers), heads), "" if is_text else np.nan, object if is_text else np.float64)
+            places = [layers.index(layer) for layer in self.layers]
+            values[places, : column.values.shape[1]] = column.values
+            columns.append(replace(column, values=values))
+        return PerHead(layers, tuple(columns))
 
 
 def by_measure(

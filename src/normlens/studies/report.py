@@ -17,10 +17,11 @@ from normlens.lens import Lens, import_pandas
 from normlens.studies.categories import CategoriesStudy
 from normlens.studies.correlation import CorrelationStudy
 from normlens.studies.dispersion import DispersionStudy
-from normlens.studies.findings import FILE, Findings
+from normlens.studies.findings import FILE, HEADS, Findings
 from normlens.studies.forgetting import ForgettingStudy
 from normlens.studies.frequency import FrequencyStudy
 from normlens.studies.importance import ImportanceStudy
+from normlens.studies.maps import MapsStudy
 from normlens.studies.patterns import PatternsStudy
 from normlens.studies.request import request
 from normlens.studies.run import Run
@@ -39,6 +40,7 @@ STUDIES: dict[str, Study[Any]] = {
         CategoriesStudy(),
         CorrelationStudy(),
         FrequencyStudy(),
+        MapsStudy(),
         TargetsStudy(),
         PatternsStudy(),
         SimilarityStudy(),
@@ -65,16 +67,26 @@ class Report:
         """Every table by its name, as rows."""
         return {name: list(table.rows) for name, table in self.findings.document().tables().items()}
 
-    def to_dataframe(self, name: str) -> Any:
-        """One of the tables."""
-        tables = self.tables
+    @property
+    def heads(self) -> list[dict[str, Any]]:
+        """The profile of every head: one row for each kind of attention, layer and head, with the same columns."""
+        rows = [{"kind": kind, **row} for kind, profile in self.findings.heads.items() for row in profile.rows()]
+        columns = dict.fromkeys(name for row in rows for name in row)
+        return [{name: row.get(name) for name in columns} for row in rows]
+
+    def to_dataframe(self, name: str = "heads") -> Any:
+        """The profile of every head, or one of the tables."""
+        tables = self.tables | {"heads": heads} if (heads := self.heads) else self.tables
         if name not in tables:
             raise NoTable(f"There is no table '{name}'.", got=", ".join(tables), do="choose one of these.")
         return import_pandas().DataFrame(tables[name])
 
     def save(self, folder: str | Path) -> Path:
-        """Write report.html, findings.json, figures/ and tables/; the path of the page."""
-        return write(self.findings.document(), Path(folder), beside={FILE: as_json(self.findings.to_json())})
+        """Write report.html, findings.json, heads.json, figures/ and tables/; the path of the page."""
+        beside = {FILE: as_json(self.findings.to_json())}
+        if (heads := self.findings.heads_json()) is not None:
+            beside[HEADS] = as_json(heads)
+        return write(self.findings.document(), Path(folder), beside=beside)
 
     def show(self) -> str:
         """The findings in words and small tables, for a terminal."""

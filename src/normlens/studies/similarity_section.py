@@ -378,6 +378,7 @@ def per_head(result: Similarity) -> PerHead:
         HeadColumn("similarity_distance_median", "median distance", result.high_median, shown=False),
         HeadColumn("similarity_near", "near", result.high_near, "percent", shown=False),
         HeadColumn("dominant_share", "dominant share", result.dominant_share, "percent"),
+        HeadColumn("dominant_by_chance", "dominant by chance", result.shuffled_share, "percent", shown=False),
         HeadColumn("dominant_token", "dominant token", tokens, "text"),
         HeadColumn("dominant_texts", "in texts", result.dominant_texts, "percent"),
         *by_measure("separators", "separators", separators, "percent"),

@@ -5,8 +5,9 @@ function liveTables(root) {
     const body = table.tBodies[0];
     if (!body || body.querySelector("tr.group") || table.dataset.live) continue;
     table.dataset.live = "yes";
-    const rows = [...body.rows];
-    [...table.tHead.rows[0].cells].forEach((heading, column) => {
+    const rows = [...body.rows],
+      headings = [...table.tHead.rows].at(-1).cells; // groups of columns, if any, are above
+    [...headings].forEach((heading, column) => {
       if (rows.length < 3) return;
       const button = document.createElement("button");
       button.type = "button";
@@ -14,7 +15,7 @@ function liveTables(root) {
       heading.replaceChildren(button);
       button.addEventListener("click", () => {
         const down = heading.getAttribute("aria-sort") === "descending";
-        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        for (const other of headings) other.removeAttribute("aria-sort");
         heading.setAttribute("aria-sort", down ? "ascending" : "descending");
         const sign = down ? 1 : -1;
         const keyed = rows.map((row, place) => [sortKey(row.cells[column].textContent), place, row]);

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from normlens.exhibits.figures import Bars, Figure, Graph, Grids, Lines, Scatter, Strip
-from normlens.exhibits.plots import bars, graph, grids, lines, scatter, strip
+from normlens.exhibits.figures import Bars, Figure, Graph, Grids, Lines, Scatter, Strip, Thumbnails
+from normlens.exhibits.plots import bars, graph, grids, lines, scatter, strip, thumbnails
 from normlens.exhibits.plots.canvas import Drawing as Drawing
 from normlens.exhibits.plots.canvas import drawn
 
@@ -20,6 +20,7 @@ DRAW: dict[type, Callable[[Any], Canvas]] = {
     Scatter: scatter.draw,
     Bars: bars.draw,
     Graph: graph.draw,
+    Thumbnails: thumbnails.draw,
 }
 
 

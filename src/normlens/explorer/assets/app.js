@@ -6,10 +6,11 @@ import { tabs } from "./corpus.js";
 import { Run } from "./form.js";
 import * as jobs from "./jobs.js";
 import * as link from "./link.js";
+import { showProfile } from "./profile.js";
 import { mount } from "./view.js";
 
 const $ = (id) => document.getElementById(id);
-const state = { id: null, asked: null, look: null, busy: false, view: null };
+const state = { id: null, asked: null, look: null, busy: false, view: null, profiles: null };
 const LABELS = [["what", ""], ["got", "Got: "], ["cause", "Usual cause: "], ["do", "Do: "]]; // as in the terminal
 let first, second;
 
@@ -77,6 +78,7 @@ async function see(result, asked, look) {
     onLook: (now) => {
       state.look = now;
       remember();
+      showProfile($("profile"), header, state.view, state.profiles);
     },
   };
   const root = document.createElement("div");
@@ -91,6 +93,7 @@ async function see(result, asked, look) {
     state.view = await mount(root, header, options);
   }
   remember();
+  showProfile($("profile"), header, state.view, state.profiles);
   $("copy").disabled = !asked;
   $("trace").href = `/api/results/${result.id}/trace.safetensors`;
   $("trace").hidden = result.difference;
@@ -196,6 +199,7 @@ async function begin() {
   }
   const about = await getJson("/api/models");
   [first, second] = ["first", "second"].map((id) => new Run($(id), about.models));
+  if (about.heads) state.profiles = await getJson("/report/heads.json").catch(() => null);
   if (about.report) tabs($("pages"), document.querySelector("main"), $("corpus"));
   listen();
   say(`A text may have ${about.limits.tokens} tokens.`);
