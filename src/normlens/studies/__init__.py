@@ -22,6 +22,8 @@ from normlens.studies.importance import ImportanceStudy as ImportanceStudy
 from normlens.studies.losses import LOSSES as LOSSES
 from normlens.studies.means import extremes as extremes
 from normlens.studies.means import mean_over as mean_over
+from normlens.studies.predicates import Predicate as Predicate
+from normlens.studies.predicates import Token as Token
 from normlens.studies.pruning import HeadImportance as HeadImportance
 from normlens.studies.removal import importance as importance
 from normlens.studies.report import DEFAULT as DEFAULT
@@ -57,3 +59,4 @@ from normlens.studies.study import Study as Study
 from normlens.studies.study import StudyError as StudyError
 from normlens.studies.sums import Sums as Sums
 from normlens.studies.tally import Tally as Tally
+from normlens.studies.targets import TargetsStudy as TargetsStudy
