@@ -8,6 +8,8 @@ from normlens.studies.batches import Group as Group
 from normlens.studies.batches import batches as batches
 from normlens.studies.batches import shards as shards
 from normlens.studies.categories import Categories as Categories
+from normlens.studies.contrast import Contrast as Contrast
+from normlens.studies.contrast import ContrastStudy as ContrastStudy
 from normlens.studies.correlation import Constant as Constant
 from normlens.studies.correlation import Correlation as Correlation
 from normlens.studies.dispersion import Dispersion as Dispersion

@@ -15,6 +15,7 @@ from normlens.errors import NormlensError
 from normlens.exhibits import as_json, drawn, page, write
 from normlens.lens import Lens, import_pandas
 from normlens.studies.categories import CategoriesStudy
+from normlens.studies.contrast import ContrastStudy
 from normlens.studies.correlation import CorrelationStudy
 from normlens.studies.dispersion import DispersionStudy
 from normlens.studies.findings import FILE, Findings
@@ -40,6 +41,7 @@ STUDIES: dict[str, Study[Any]] = {
         CorrelationStudy(),
         FrequencyStudy(),
         TargetsStudy(),
+        ContrastStudy(),
         PatternsStudy(),
         SimilarityStudy(),
         SinksStudy(),
