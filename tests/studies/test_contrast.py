@@ -1,6 +1,7 @@
 """Contrasts between sets of words: against loops over pairs of words, and against hand-made maps."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -169,7 +170,7 @@ def test_one_text_gives_no_interval_and_no_clear_head():
 
 
 def test_case_is_matched_only_when_asked(minilm, causal):
-    upper = {"words": ("Doctor",), "first": ("HE",), "second": ("She",)}
+    upper: Any = {"words": ("Doctor",), "first": ("HE",), "second": ("She",)}
     loose = study(minilm, list(TEXTS), studies=(ContrastStudy(**upper),))["contrast"]["self"]
     assert loose.occurrences == {"Doctor": 4, "HE": 4, "She": 3}
     strict = study(minilm, list(TEXTS), studies=(ContrastStudy(match_case=True, **upper),))

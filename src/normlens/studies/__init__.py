@@ -22,6 +22,8 @@ from normlens.studies.frequency import Frequency as Frequency
 from normlens.studies.importance import Importance as Importance
 from normlens.studies.importance import ImportanceStudy as ImportanceStudy
 from normlens.studies.losses import LOSSES as LOSSES
+from normlens.studies.masks import Masks as Masks
+from normlens.studies.masks import MasksStudy as MasksStudy
 from normlens.studies.means import extremes as extremes
 from normlens.studies.means import mean_over as mean_over
 from normlens.studies.predicates import Predicate as Predicate

@@ -71,6 +71,10 @@ class Predicate:
             ) from error
 
 
+Own = Callable[..., Any] | Predicate  # a function of (query, key), or a predicate
+NO_FUNCTIONS: Mapping[str, Own] = {}
+
+
 def offset(step: int) -> Predicate:
     """The key so many tokens after the query, or before it where `step` is negative."""
     where = "after" if step > 0 else "before"

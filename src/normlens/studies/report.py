@@ -22,6 +22,7 @@ from normlens.studies.findings import FILE, Findings
 from normlens.studies.forgetting import ForgettingStudy
 from normlens.studies.frequency import FrequencyStudy
 from normlens.studies.importance import ImportanceStudy
+from normlens.studies.masks import MasksStudy
 from normlens.studies.patterns import PatternsStudy
 from normlens.studies.request import request
 from normlens.studies.run import Run
@@ -45,6 +46,7 @@ STUDIES: dict[str, Study[Any]] = {
         PatternsStudy(),
         SimilarityStudy(),
         SinksStudy(),
+        MasksStudy(),
         ForgettingStudy(),
         ImportanceStudy(),
     )

@@ -7,9 +7,8 @@ over the queries that have such a key, then over sequences. Beside it the share 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -37,13 +36,19 @@ from normlens.exhibits import (
 from normlens.statistics import Moments, Statistic
 from normlens.studies.means import extremes, mean_over
 from normlens.studies.per_head import MEASURES, HeadColumn, PerHead, by_measure, few_names
-from normlens.studies.predicates import PREDICATES, Predicate, offset, offsets_of, own_predicates, pair_masks
+from normlens.studies.predicates import (
+    NO_FUNCTIONS,
+    PREDICATES,
+    Own,
+    offset,
+    offsets_of,
+    own_predicates,
+    pair_masks,
+)
 from normlens.studies.seen import Facts, Seen
 from normlens.studies.study import Study
 from normlens.studies.sums import Sums, padded
 
-Own = Callable[..., Any] | Predicate  # a function of (query, key), or a predicate
-NO_FUNCTIONS: Mapping[str, Own] = {}
 MOST = 0.5  # a head with a larger share is said to attend mostly there
 
 
