@@ -12,7 +12,8 @@ import normlens as nl
 from normlens.lens import HidingError, observe_hiding
 from normlens.models import encode
 from normlens.studies import StudyError, study
-from normlens.studies.forgetting import SCORES, ForgettingStudy, changed, groups_of, lowest, shared
+from normlens.studies.forgetting import SCORES, ForgettingStudy, groups_of, lowest, shared
+from normlens.studies.output_change import changed
 
 TEXTS = ["The mill stood by the river, and the river stood still.", "Nobody believed it, and why would they?"]
 SMALL = ForgettingStudy(shares=(0.5,))

@@ -11,7 +11,8 @@ from normlens.corpora import bare, is_punctuation
 from normlens.models import Side
 from normlens.signature import Signature
 from normlens.studies import Facts, Group, seen_block, study
-from normlens.studies.targets import TARGETS, TargetsStudy
+from normlens.studies.predicates import PREDICATES
+from normlens.studies.targets import TargetsStudy
 
 TEXTS = ("The cat saw the dog, and the dog saw the cat. It ran!", "No. Yes, no.", "Rain fell on the sea.")
 
@@ -54,7 +55,7 @@ def slowly(lens, texts):
             maps = np.stack([m[0].double().numpy() for m in maps])
             maps = maps / maps.sum(-1, keepdims=True)
             n = len(tokens)
-            for target in TARGETS:
+            for target in PREDICATES:
                 rows = []
                 for i in range(n):
                     keys = [j for j in range(n) if takes(target, tokens, ids, special, i, j, sentence)]
@@ -73,7 +74,7 @@ def test_shares_entropy_and_distance_are_those_of_plain_loops():
     lens = nl.load()
     result = study(lens, list(TEXTS), studies=("targets",))["targets"]["self"]
     expected = slowly(lens, TEXTS)
-    for target in TARGETS:
+    for target in PREDICATES:
         for measure in ("weights", "norms"):
             np.testing.assert_allclose(result.shares[target, measure], expected[target, measure], atol=2e-6)
     for measure in ("weights", "norms"):
@@ -97,7 +98,7 @@ def result_of(maps, norms, ids, special=(), tokens=None):
     run = Facts(None, "made", "by hand", Signature(()), ("other",), None, 0, n)
     seen = seen_block(run, block, group, group, 0)
     statistics = TargetsStudy().see(seen)
-    names = list(TARGETS)
+    names = list(PREDICATES)
     return {
         (name, measure): float(statistics[f"shares_{measure}"].mean[0, place])
         for place, name in enumerate(names)

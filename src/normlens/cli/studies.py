@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,9 @@ def _value(setting: str, text: str, default: Any) -> Any:
         if isinstance(default, tuple):
             parts = [part.strip() for part in text.split(",")]
             return tuple(type(default[0])(part) if default else part for part in parts)
+        if isinstance(default, Mapping):
+            parts = [part.strip() for part in text.split(",")]
+            return {part.rpartition(":")[2]: _member(part, "function") for part in parts}
         return text
     except (ValueError, KeyError) as error:
         raise StudyError(f"--set {setting} has a value of another type.", do=f"its default is {default!r}.") from error
@@ -63,15 +66,25 @@ def list_of_studies() -> str:
 
 def _own(name: str) -> Any:
     """An instance of a class in a file or a module."""
-    place, _, kind = name.rpartition(":")
-    module = _module(place)
-    if not hasattr(module, kind):
-        raise StudyError(f"There is no class '{kind}' in {place}.", do="give file.py:Class or package.module:Class.")
+    made = _member(name, "class")
     try:
-        return getattr(module, kind)()
+        return made()
     except Exception as error:
         got = f"{type(error).__name__}: {error}"
         raise StudyError(f"{name} cannot be made.", got=got, do="give a class whose instances need nothing.") from error
+
+
+def _member(name: str, kind: str) -> Any:
+    """A class or a function, named with its file or module."""
+    place, colon, member = name.rpartition(":")
+    form = kind.capitalize() if kind == "class" else kind
+    do = f"give file.py:{form} or package.module:{form}."
+    if not colon:
+        raise StudyError(f"'{name}' does not name a {kind} and its file.", do=do)
+    module = _module(place)
+    if not hasattr(module, member):
+        raise StudyError(f"There is no {kind} '{member}' in {place}.", do=do)
+    return getattr(module, member)
 
 
 def _module(place: str) -> Any:

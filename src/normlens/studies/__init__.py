@@ -8,6 +8,8 @@ from normlens.studies.batches import Group as Group
 from normlens.studies.batches import batches as batches
 from normlens.studies.batches import shards as shards
 from normlens.studies.categories import Categories as Categories
+from normlens.studies.contrast import Contrast as Contrast
+from normlens.studies.contrast import ContrastStudy as ContrastStudy
 from normlens.studies.correlation import Constant as Constant
 from normlens.studies.correlation import Correlation as Correlation
 from normlens.studies.dispersion import Dispersion as Dispersion
@@ -24,10 +26,14 @@ from normlens.studies.importance import ImportanceStudy as ImportanceStudy
 from normlens.studies.losses import LOSSES as LOSSES
 from normlens.studies.maps import Maps as Maps
 from normlens.studies.maps import MapsStudy as MapsStudy
+from normlens.studies.masks import Masks as Masks
+from normlens.studies.masks import MasksStudy as MasksStudy
 from normlens.studies.means import extremes as extremes
 from normlens.studies.means import mean_over as mean_over
 from normlens.studies.per_head import HeadColumn as HeadColumn
 from normlens.studies.per_head import PerHead as PerHead
+from normlens.studies.predicates import Predicate as Predicate
+from normlens.studies.predicates import Token as Token
 from normlens.studies.pruning import HeadImportance as HeadImportance
 from normlens.studies.removal import importance as importance
 from normlens.studies.report import DEFAULT as DEFAULT
@@ -63,3 +69,4 @@ from normlens.studies.study import Study as Study
 from normlens.studies.study import StudyError as StudyError
 from normlens.studies.sums import Sums as Sums
 from normlens.studies.tally import Tally as Tally
+from normlens.studies.targets import TargetsStudy as TargetsStudy

@@ -38,7 +38,8 @@ from normlens.exhibits import (
 )
 from normlens.lens import Lens, observe_hiding
 from normlens.statistics import Moments, Statistic
-from normlens.studies.seen import HIDDEN, Facts, Pass, Seen
+from normlens.studies.output_change import CHANGES, changed
+from normlens.studies.seen import Facts, Pass, Seen
 from normlens.studies.study import Needs, Study, StudyError
 from normlens.studies.sums import Sums
 
@@ -48,10 +49,6 @@ SCORES = {  # for readers
     "criticalkv": "CriticalKV",
     "norms": "received norm",
     "random": "random order",
-}
-CHANGES = {
-    "change": "relative change of the last hidden state",
-    "divergence": "KL divergence of the prediction, in nats",
 }
 STUDIED = ("self", "cross")  # where keys are hidden
 
@@ -218,30 +215,6 @@ def groups_of(lens: Lens, seen: Seen) -> int:
     config: Any = getattr(lens.subject.config, "get_text_config", lambda: lens.subject.config)()
     own, heads = getattr(config, "num_key_value_heads", None), seen.weights.shape[1]
     return heads // own if isinstance(own, int) and 0 < own < heads and heads % own == 0 else 1
-
-
-def changed(before: Any, after: Any, kind: str, later: Bool[Tensor, "batch tgt"]) -> dict[str, np.ndarray]:
-    """How much each sequence changes: its last hidden state and, where there is one, its prediction."""
-    changes = {}
-    rows = later.to(torch.float64)
-    rows /= rows.sum(dim=1, keepdim=True).clamp_min(1)
-    name = HIDDEN["decoder" if kind == "cross" else kind]
-    then, now = (getattr(output, name, None) for output in (before, after))
-    if then and now:
-        gaps = (now[-1].double() - then[-1].double()).norm(dim=-1) / then[-1].double().norm(dim=-1)
-        changes["change"] = (gaps.cpu() * rows).sum(dim=1).numpy()
-    then, now = (getattr(output, "logits", None) for output in (before, after))
-    if isinstance(then, Tensor) and isinstance(now, Tensor):
-        apart = [_divergence(a, b).cpu() for a, b in zip(then, now, strict=True)]  # logits are wide
-        of_tokens = apart[0].shape == rows.shape[1:]
-        parts = [part @ row if of_tokens else part.mean() for part, row in zip(apart, rows, strict=True)]
-        changes["divergence"] = torch.stack(parts).numpy()
-    return changes
-
-
-def _divergence(then: Float[Tensor, "*token choice"], now: Float[Tensor, "*token choice"]) -> Float[Tensor, "*token"]:
-    p, q = then.double().log_softmax(dim=-1), now.double().log_softmax(dim=-1)
-    return (p.exp() * (p - q)).sum(dim=-1).clamp_min(0)
 
 
 def _sentences(result: Forgetting) -> list[str]:

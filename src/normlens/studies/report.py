@@ -15,6 +15,7 @@ from normlens.errors import NormlensError
 from normlens.exhibits import as_json, drawn, page, write
 from normlens.lens import Lens, import_pandas
 from normlens.studies.categories import CategoriesStudy
+from normlens.studies.contrast import ContrastStudy
 from normlens.studies.correlation import CorrelationStudy
 from normlens.studies.dispersion import DispersionStudy
 from normlens.studies.findings import FILE, HEADS, Findings
@@ -22,6 +23,7 @@ from normlens.studies.forgetting import ForgettingStudy
 from normlens.studies.frequency import FrequencyStudy
 from normlens.studies.importance import ImportanceStudy
 from normlens.studies.maps import MapsStudy
+from normlens.studies.masks import MasksStudy
 from normlens.studies.patterns import PatternsStudy
 from normlens.studies.request import request
 from normlens.studies.run import Run
@@ -42,9 +44,11 @@ STUDIES: dict[str, Study[Any]] = {
         FrequencyStudy(),
         MapsStudy(),
         TargetsStudy(),
+        ContrastStudy(),
         PatternsStudy(),
         SimilarityStudy(),
         SinksStudy(),
+        MasksStudy(),
         ForgettingStudy(),
         ImportanceStudy(),
     )

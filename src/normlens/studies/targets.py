@@ -1,8 +1,8 @@
 """What does each head attend to, and what contributes there? After Clark et al. (2019), by weights and by norms.
 
-For each query the share of its attention (or of its contributions ‖αf(x)‖) on keys of a kind: the token itself, the one
-before or after it, the first one, special tokens, punctuation, other copies of the token, tokens after an earlier copy
-(induction), tokens of the same sentence. Means over the queries that have such a key, then over sequences.
+For each query the share of its attention (or of its contributions ‖αf(x)‖) on the keys that a predicate means: the
+token itself, the one before or after it, special tokens, and so on; any offset, and functions of the user's own. Means
+over the queries that have such a key, then over sequences. Beside it the share that uniform attention would have.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
+from jaxtyping import Float
 
 from normlens.exhibits import (
+    Column,
     Exhibit,
     Grid,
     Grids,
     LinePanel,
     Lines,
+    Row,
     Section,
     Series,
+    Table,
     count,
+    head_name,
     listing,
     number,
     percent,
+    plain,
     top_of,
 )
 from normlens.statistics import Moments, Statistic
-from normlens.studies.marks import punctuation, sentences
-from normlens.studies.means import mean_over
+from normlens.studies.means import extremes, mean_over
 from normlens.studies.per_head import MEASURES, HeadColumn, PerHead, by_measure, few_names
+from normlens.studies.predicates import (
+    NO_FUNCTIONS,
+    PREDICATES,
+    Own,
+    offset,
+    offsets_of,
+    own_predicates,
+    pair_masks,
+)
 from normlens.studies.seen import Facts, Seen
 from normlens.studies.study import Study
 from normlens.studies.sums import Sums, padded
 
-TARGETS = {  # what a share is the share of, for readers
-    "current": "the token itself",
-    "previous": "the previous token",
-    "next": "the next token",
-    "first": "the first token",
-    "special": "special tokens",
-    "punctuation": "punctuation",
-    "duplicate": "other copies of the token",
-    "induction": "tokens after an earlier copy of the token",
-    "same_sentence": "tokens of the same sentence",
-}
-ANY_SIDE = ("first", "special", "punctuation")  # these need no common positions of queries and keys
 MOST = 0.5  # a head with a larger share is said to attend mostly there
 
 
@@ -59,17 +59,28 @@ class Targets:
     kind: str
     layers: tuple[int, ...]
     shares: Mapping[tuple[str, str], Float[np.ndarray, "layer head"]]  # by (target, measure)
+    expected: Mapping[str, Float[np.ndarray, " layer"]]  # by target: the share of uniform attention over visible keys
     entropy: Mapping[str, Float[np.ndarray, "layer head"]]  # by measure; in nats
     distance: Mapping[str, Float[np.ndarray, "layer head"]]  # by measure; |i - j|, in tokens
 
+    readings: Mapping[str, str]  # by target, for readers
+
     @property
     def targets(self) -> list[str]:
-        return [name for name in TARGETS if (name, "weights") in self.shares]
+        return list(self.expected)
+
+    def lift(self, target: str, measure: str) -> Float[np.ndarray, "layer head"]:
+        """The share over that of uniform attention; NaN where no key is expected."""
+        expected = self.expected[target][:, None]
+        return self.shares[target, measure] / np.where(expected > 0, expected, np.nan)
 
 
 class TargetsStudy(Study[Targets]):
     name, title = "targets", "What does each head attend to, and what contributes there?"
-    paper = "Clark et al. (2019), sections 3 and 4.1; the norms beside the weights are ours"
+    paper = (
+        "Clark et al. (2019), sections 3 and 4.1; the relevance of a predicate of R. Li et al. (2022); the norms "
+        "beside the weights are ours"
+    )
     question = (
         "Clark et al. describe heads by where their attention falls: on the token itself, its neighbours, special "
         "tokens, punctuation. The same shares of the contributions ‖αf(x)‖ show what of it reaches the output."
@@ -86,15 +97,25 @@ class TargetsStudy(Study[Targets]):
         "copy is the same token id at another position; an induction key is a token whose predecessor is an earlier "
         "copy of the query.",
         "Entropy is −Σ p log p in nats, mean over queries; distance is the mean of |i − j| under the same shares.",
+        "The expected share is that of uniform attention over the keys that a query sees, mean over the same queries; "
+        "lift is the share over the expected share. Both are ours: R. Li et al. compare heads with each other.",
     )
+
+    def __init__(self, *, offsets: tuple[int, ...] = (), own: Mapping[str, Own] = NO_FUNCTIONS) -> None:
+        self.offsets, self.own = offsets_of(offsets), own_predicates(own)
+        steps = {predicate.name: predicate for predicate in map(offset, self.offsets)}
+        self.predicates = {**PREDICATES, **steps, **self.own}
 
     def see(self, seen: Seen) -> Mapping[str, Statistic]:
         weights = seen.weights
-        masks = seen.src.once(f"targets of {seen.kind}", lambda group: target_masks(seen))
+        masks = seen.src.once(f"targets of {seen.kind}", lambda _: pair_masks(seen, self.predicates.values()))
         same = seen.block.tgt == seen.block.src
         visible = seen.pairs.cpu()
-        counts = (masks & visible[..., None]).any(dim=2).sum(dim=1).numpy()[:, None]  # queries that have such a key
-        statistics: dict[str, Statistic] = {}
+        keys = (masks & visible[..., None]).sum(dim=2)  # of each query
+        counts = (keys > 0).sum(dim=1).numpy()[:, None]  # queries that have such a key
+        uniform = (keys / visible.sum(dim=2, keepdim=True).clamp_min(1)).sum(dim=1).double().numpy()
+        expected = uniform / np.maximum(counts[:, 0], 1)
+        statistics: dict[str, Statistic] = {"expected": Moments.of(expected, counts[:, 0] > 0)}
         for measure, maps in (("weights", weights), ("norms", seen.contributions)):
             flat = maps.flatten(2)
             sums = torch.matmul(flat, masks.flatten(1, 2).to(flat)).cpu().double().numpy()  # (batch, head, target)
@@ -110,17 +131,20 @@ class TargetsStudy(Study[Targets]):
 
     def result(self, sums: Sums, run: Facts) -> Targets:
         layers, _ = sums.by_layer("shares_weights")
-        names = list(TARGETS) if sums.kind != "cross" else list(ANY_SIDE)
+        meant = [one for one in self.predicates.values() if one.any_side or sums.kind != "cross"]
         shares, entropy, distance = {}, {}, {}
+        uniform = np.stack([np.where(m.count > 0, m.mean, np.nan) for m in sums.by_layer("expected")[1]])
         for measure in MEASURES:
             found = [np.where(m.count > 0, m.mean, np.nan) for m in sums.by_layer(f"shares_{measure}")[1]]
-            for place, name in enumerate(names):
-                shares[name, measure] = padded([layer[:, place] for layer in found])
+            for place, predicate in enumerate(meant):
+                shares[predicate.name, measure] = padded([layer[:, place] for layer in found])
             entropy[measure] = padded([m.mean for m in sums.by_layer(f"entropy_{measure}")[1]])
             far = sums.by_layer(f"distance_{measure}")[1]
             if far:
                 distance[measure] = padded([m.mean for m in far])
-        return Targets(sums.kind, layers, shares, entropy, distance)
+        expected = {predicate.name: uniform[:, place] for place, predicate in enumerate(meant)}
+        readings = {predicate.name: predicate.reading for predicate in meant}
+        return Targets(sums.kind, layers, shares, expected, entropy, distance, readings)
 
     def per_head(self, result: Targets) -> PerHead:
         columns: list[HeadColumn] = []
@@ -136,37 +160,11 @@ class TargetsStudy(Study[Targets]):
             [
                 _lines(result),
                 *_maps(result),
+                _expected_table(result),
                 self.per_head(result).table("targets", "Shares, entropy and mean distance of every head"),
+                _lift_table(result),
             ],
         )
-
-
-def target_masks(seen: Seen) -> Bool[Tensor, "batch tgt src target"]:
-    """For each target which keys of a query it takes, in the order of `TARGETS`; of keys alone where sides differ."""
-    src, special = seen.src, torch.from_numpy(seen.src.special)
-    queries, keys = seen.weights.shape[2:]
-    first = torch.arange(keys) == 0
-    of_keys = [first.expand(len(special), keys), special, torch.from_numpy(punctuation(src))]
-    columns = [mask[:, None].expand(-1, queries, -1) for mask in of_keys]
-    if seen.block.tgt != seen.block.src:
-        return torch.stack(columns, dim=-1)
-    real, ids = torch.from_numpy(seen.real), torch.from_numpy(src.ids)
-    plain_tokens, sentence = real & ~special, torch.from_numpy(sentences(src))
-    offset = torch.arange(keys)[None] - torch.arange(queries)[:, None]
-    copies = (ids[:, :, None] == ids[:, None]) & plain_tokens[:, :, None] & plain_tokens[:, None]
-    earlier_copy = copies & (offset < 0)
-    after = torch.zeros_like(copies)
-    after[:, :, 1:] = earlier_copy[:, :, :-1]  # key j, whose predecessor is an earlier copy of the query
-    return torch.stack(
-        [
-            *((offset == step).expand(copies.shape) for step in (0, -1, 1)),
-            *columns,
-            copies & (offset != 0),
-            after & (offset != 0),
-            sentence[:, :, None] == sentence[:, None],
-        ],
-        dim=-1,
-    )
 
 
 def _sentences(result: Targets) -> list[str]:
@@ -177,7 +175,7 @@ def _sentences(result: Targets) -> list[str]:
             heads = int(np.isfinite(result.shares[target, "weights"]).sum())
             lines.append(
                 f"{len(by_weights)} of {count(heads)} heads direct more than half of their attention to "
-                f"{TARGETS[target]}{_named(result, by_weights)}; {len(by_norms)} have more than half of their "
+                f"{result.readings[target]}{_named(result, by_weights)}; {len(by_norms)} have more than half of their "
                 f"contributions from there{_named(result, by_norms)}."
             )
     entropy = {measure: float(mean_over(values.reshape(-1))) for measure, values in result.entropy.items()}
@@ -197,6 +195,39 @@ def _mostly(result: Targets, target: str, measure: str) -> list[tuple[int, int]]
 
 def _named(result: Targets, cells: list[tuple[int, int]]) -> str:
     return f" ({few_names(result.layers, cells)})" if cells else ""
+
+
+def _expected_table(result: Targets) -> Table:
+    rows: list[Row] = []
+    for target in result.targets:
+        row: Row = {"target": target, "reading": result.readings[target]}
+        row["expected"] = plain(mean_over(result.expected[target]))
+        for measure in MEASURES:
+            lift = result.lift(target, measure)
+            row[f"share_{measure}"] = plain(mean_over(result.shares[target, measure].reshape(-1)))
+            row[f"lift_{measure}"] = plain(mean_over(lift.reshape(-1)))
+            places = extremes(lift)
+            row[f"highest_{measure}"] = head_name(result.layers[places[0][0]], places[0][1]) if places else None
+            row[f"highest_lift_{measure}"] = plain(lift[places[0]]) if places else None
+        rows.append(row)
+    columns = [Column("reading", "keys", "text"), Column("expected", "expected", "percent")]
+    for measure, symbol in MEASURES.items():
+        columns += [
+            Column(f"share_{measure}", f"share {symbol}", "percent"),
+            Column(f"lift_{measure}", f"lift {symbol}"),
+            Column(f"highest_{measure}", f"highest {symbol}", "text"),
+            Column(f"highest_lift_{measure}", "its lift"),
+        ]
+    title = "Mean share over all heads beside that of uniform attention, and the head with the highest lift"
+    return Table("targets_expected", title, rows, tuple(columns))
+
+
+def _lift_table(result: Targets) -> Table:
+    columns: list[HeadColumn] = []
+    for target in result.targets:
+        lifts = {measure: result.lift(target, measure) for measure in MEASURES}
+        columns += by_measure(target, target.replace("_", " "), lifts)
+    return PerHead(result.layers, tuple(columns)).table("targets_lift", "Lift of every head", shown=0)
 
 
 def _lines(result: Targets) -> Lines:
@@ -228,13 +259,13 @@ def _maps(result: Targets) -> list[Exhibit]:
         if grids[0].size < 2 or not np.isfinite(grids[0]).any():
             continue
         top = max(top_of(values) for values in grids)
-        name = target.replace("_", " ")
+        name, reading = target.replace("_", " "), result.readings[target]
         figures.append(
             Grids(
                 f"targets_{target}",
-                f"Share of {TARGETS[target]}, head by head: left of the attention, right of the contributions, on one "
-                f"scale from 0 to {number(top)}.",
-                f"Two maps, layer by head, for {TARGETS[target]}: largest share of the attention "
+                f"Share of {reading}, head by head: left of the attention, right of the contributions, on one scale "
+                f"from 0 to {number(top)}.",
+                f"Two maps, layer by head, for {reading}: largest share of the attention "
                 f"{percent(top_of(grids[0]))}, of the contributions {percent(top_of(grids[1]))}.",
                 (Grid(f"{name}: α", grids[0], "weight", top), Grid(f"{name}: ‖αf(x)‖", grids[1], "norm", top)),
                 tuple(map(str, result.layers)),
