@@ -13,6 +13,8 @@ from normlens.studies.correlation import Correlation as Correlation
 from normlens.studies.dispersion import Dispersion as Dispersion
 from normlens.studies.dispersion import Spread as Spread
 from normlens.studies.dispersion import stretch as stretch
+from normlens.studies.distances import Distances as Distances
+from normlens.studies.distances import DistancesStudy as DistancesStudy
 from normlens.studies.findings import Findings as Findings
 from normlens.studies.forgetting import Forgetting as Forgetting
 from normlens.studies.forgetting import ForgettingStudy as ForgettingStudy

@@ -17,6 +17,7 @@ from normlens.lens import Lens, import_pandas
 from normlens.studies.categories import CategoriesStudy
 from normlens.studies.correlation import CorrelationStudy
 from normlens.studies.dispersion import DispersionStudy
+from normlens.studies.distances import DistancesStudy
 from normlens.studies.findings import FILE, Findings
 from normlens.studies.forgetting import ForgettingStudy
 from normlens.studies.frequency import FrequencyStudy
@@ -41,6 +42,7 @@ STUDIES: dict[str, Study[Any]] = {
         FrequencyStudy(),
         TargetsStudy(),
         PatternsStudy(),
+        DistancesStudy(),
         SimilarityStudy(),
         SinksStudy(),
         ForgettingStudy(),
