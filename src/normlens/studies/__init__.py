@@ -8,6 +8,8 @@ from normlens.studies.batches import Group as Group
 from normlens.studies.batches import batches as batches
 from normlens.studies.batches import shards as shards
 from normlens.studies.categories import Categories as Categories
+from normlens.studies.changes import Changes as Changes
+from normlens.studies.changes import ChangesStudy as ChangesStudy
 from normlens.studies.correlation import Constant as Constant
 from normlens.studies.correlation import Correlation as Correlation
 from normlens.studies.dispersion import Dispersion as Dispersion

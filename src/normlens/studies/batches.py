@@ -96,12 +96,13 @@ def _sizes(subject: Subject, items: Sequence[Item], limit: int) -> list[int]:
 
 
 def _batch(subject: Subject, items: list[Item], categories: Categories, limit: int) -> Batch:
-    encoded = _encoded(subject, items, limit)
+    encoded = encoded_items(subject, items, limit)
     sides = {"source" if subject.is_seq2seq else "text": encoded.sides, "target": encoded.targets}
     return Batch(encoded, {name: _group(side, categories) for name, side in sides.items() if side}, tuple(items))
 
 
-def _encoded(subject: Subject, items: list[Item], limit: int) -> Encoded:
+def encoded_items(subject: Subject, items: Sequence[Item], limit: int) -> Encoded:
+    """Inputs of one batch, cut to `limit` tokens."""
     if items[0].tokens is not None:
         if subject.is_seq2seq:
             raise InputError(
@@ -117,7 +118,7 @@ def _encoded(subject: Subject, items: list[Item], limit: int) -> Encoded:
     return encode_both(subject, sources, targets or generate(subject, sources), truncate=True, length=limit)
 
 
-def _from_tokens(subject: Subject, items: list[Item], limit: int) -> dict[str, torch.Tensor]:
+def _from_tokens(subject: Subject, items: Sequence[Item], limit: int) -> dict[str, torch.Tensor]:
     """Ready tokens, as in Clark et al.'s file: the second segment begins after the first separator."""
     tokenizer: Any = subject.tokenizer
     if tokenizer is None or not hasattr(tokenizer, "convert_tokens_to_ids"):

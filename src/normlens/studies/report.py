@@ -15,6 +15,7 @@ from normlens.errors import NormlensError
 from normlens.exhibits import as_json, drawn, page, write
 from normlens.lens import Lens, import_pandas
 from normlens.studies.categories import CategoriesStudy
+from normlens.studies.changes import ChangesStudy
 from normlens.studies.correlation import CorrelationStudy
 from normlens.studies.dispersion import DispersionStudy
 from normlens.studies.distances import DistancesStudy
@@ -47,6 +48,7 @@ STUDIES: dict[str, Study[Any]] = {
         SinksStudy(),
         ForgettingStudy(),
         ImportanceStudy(),
+        ChangesStudy(),
     )
 }
 DEFAULT = ("dispersion", "categories", "correlation", "frequency")  # those of the 2020 paper
