@@ -1,6 +1,6 @@
 """A short fine-tuning of the bundled MiniLM as a classifier, so that two models can be compared.
 
-    python benchmarks/finetune.py sst2-train.tsv sst2-dev.tsv tuned [--steps 300] [--batch 16] [--rate 1e-4] [--seed 0]
+    python benchmarks/finetune.py sst2-train.tsv sst2-dev.tsv tuned [--steps 200] [--batch 16] [--rate 1e-4] [--seed 0]
     normlens study changes --set other=tuned --corpus sst2-dev.tsv --column 0
 
 All weights are trained, with AdamW and a rate that falls linearly to 0; lines are `text<TAB>label`.
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("train", type=Path)
     parser.add_argument("dev", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=1e-4)
     parser.add_argument("--seed", type=int, default=0)

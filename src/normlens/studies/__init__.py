@@ -27,6 +27,8 @@ from normlens.studies.losses import LOSSES as LOSSES
 from normlens.studies.means import extremes as extremes
 from normlens.studies.means import mean_over as mean_over
 from normlens.studies.pruning import HeadImportance as HeadImportance
+from normlens.studies.relations import Relations as Relations
+from normlens.studies.relations import RelationsStudy as RelationsStudy
 from normlens.studies.removal import importance as importance
 from normlens.studies.report import DEFAULT as DEFAULT
 from normlens.studies.report import STATISTICS as STATISTICS

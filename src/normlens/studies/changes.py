@@ -221,10 +221,10 @@ def _sentences(result: Changes, model: str) -> list[str]:
             most = sorted(np.argsort(cosine[measure], kind="stable")[:LAST].tolist())
             places = [f"{result.layers[p]} ({number(cosine[measure][p])})" for p in most]
             agrees = most == list(range(len(result.layers) - LAST, len(result.layers)))
-            said.append(f"by {symbol} {listing(places)}, which {'agrees' if agrees else 'does not agree'}")
+            said.append(f"{listing(places)} by {symbol}, which {'agrees' if agrees else 'does not agree'}")
         lines.append(
             "Kovaleva et al. find the largest changes in the last two layers. Here the two layers of the smallest mean "
-            f"cosine are {listing(said)}."
+            f"cosine are {'; '.join(said)}."
         )
     for measure, symbol in MEASURES.items():
         if (found := extremes(result.cosine[measure])) is not None:

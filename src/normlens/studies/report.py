@@ -24,6 +24,7 @@ from normlens.studies.forgetting import ForgettingStudy
 from normlens.studies.frequency import FrequencyStudy
 from normlens.studies.importance import ImportanceStudy
 from normlens.studies.patterns import PatternsStudy
+from normlens.studies.relations import RelationsStudy
 from normlens.studies.request import request
 from normlens.studies.run import Run
 from normlens.studies.similarity import SimilarityStudy
@@ -44,6 +45,7 @@ STUDIES: dict[str, Study[Any]] = {
         TargetsStudy(),
         PatternsStudy(),
         DistancesStudy(),
+        RelationsStudy(),
         SimilarityStudy(),
         SinksStudy(),
         ForgettingStudy(),
