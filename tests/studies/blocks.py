@@ -45,13 +45,13 @@ def block(weights, values, out_weight, lengths, *, kind="self", layer=0):
     return Block(kind, layer, "hand-made", heads, 0.0, *SIDES[kind], kept=kept, sizes=sizes)
 
 
-def seen(weights, values, out_weight, lengths, *, kind="self", special=(0,)):
+def seen(weights, values, out_weight, lengths, *, kind="self", special=(0,), layer=0):
     """What a study sees of the block; where a sequence has ended everything is 0."""
     side = group(lengths, special=special)
     there = torch.from_numpy(side.categories >= 0)
     weights = weights * there[:, None, None] * there[:, None, :, None]
     values = values * there[:, None, :, None]
-    return seen_block(RUN, block(weights, values, out_weight, lengths, kind=kind), side, side, 0)
+    return seen_block(RUN, block(weights, values, out_weight, lengths, kind=kind, layer=layer), side, side, 0)
 
 
 def random_block(seed, lengths, *, heads=2, head_dim=3, model=5, causal=False, sharp=2.0):

@@ -15,3 +15,5 @@ from normlens.algebra.attention import weighted_norms as weighted_norms
 from normlens.algebra.similarity import head_vectors as head_vectors
 from normlens.algebra.similarity import similarity as similarity
 from normlens.algebra.singular import singular_values as singular_values
+from normlens.algebra.words import to_words as to_words
+from normlens.algebra.words import word_pieces as word_pieces

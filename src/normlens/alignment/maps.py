@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from normlens.algebra import to_words
 from normlens.alignment.words import Pair
 from normlens.lens import Block, Lens
 from normlens.models import Encoded, InputError, Spelled, Speller, Subject, encode_forced, longest
@@ -75,7 +76,7 @@ class Pairs:
         self, pieces: Float[Tensor, "batch tgt src"], position: Position
     ) -> Float[Tensor, "batch tgt_word src_word"]:
         """From pieces to words: sums over source pieces, means over target pieces."""
-        return torch.bmm(torch.bmm(self.rows[position], pieces.to(self.columns.dtype)), self.columns)
+        return to_words(pieces.to(self.columns.dtype), self.rows[position], self.columns)
 
 
 def pairs(subject: Subject, sources: Sequence[Spelled], targets: Sequence[Spelled]) -> Pairs:

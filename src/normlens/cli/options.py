@@ -51,7 +51,8 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--corpus",
         metavar="F",
-        help="text, .jsonl, .csv, .tsv or .pkl file, a folder, or - for standard input (default: the bundled text)",
+        help="text, .jsonl, .csv, .tsv, .conllu or .pkl file, a folder, or - for standard input (default: the bundled "
+        "text)",
     )
     group.add_argument(
         "--split", choices=("line", "paragraph"), default="line", help="what one item of plain text is (default: line)"

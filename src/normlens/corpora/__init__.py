@@ -18,6 +18,7 @@ from normlens.corpora.files import opened as opened
 from normlens.corpora.frequency import FrequencyRanks as FrequencyRanks
 from normlens.corpora.item import CorpusError as CorpusError
 from normlens.corpora.item import Item as Item
+from normlens.corpora.item import Labels as Labels
 from normlens.corpora.read import Corpus as Corpus
 from normlens.corpora.read import Survey as Survey
 from normlens.corpora.read import corpus as corpus

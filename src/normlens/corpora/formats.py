@@ -1,4 +1,4 @@
-"""From the lines of a file to items: plain text, JSON lines and JSON."""
+"""From the lines of a file to items, in the format that its suffix names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from io import BufferedIOBase
 from typing import Any
 
-from normlens.corpora import pickled, table
+from normlens.corpora import labelled, pickled, table
 from normlens.corpora.files import lines
 from normlens.corpora.item import CorpusError, Item, Layout
 
 PICKLES = (".pkl", ".pickle")
 JSON_LINES = (".jsonl", ".ndjson")
-FORMATS = (*PICKLES, *JSON_LINES, ".json", *table.DELIMITERS)  # anything else is plain text
+FORMATS = (*PICKLES, *JSON_LINES, ".json", ".conllu", *table.DELIMITERS)  # anything else is plain text
 
 
 def items(stream: BufferedIOBase, name: str, kind: str, layout: Layout, note: Callable[[str], None]) -> Iterator[Item]:
@@ -27,15 +27,21 @@ def items(stream: BufferedIOBase, name: str, kind: str, layout: Layout, note: Ca
         return _json(text, name, layout)
     if kind in JSON_LINES:
         return _json_lines(text, name, layout)
+    if kind == ".conllu":
+        _check_no_columns(name, "CoNLL-U", layout)
+        return labelled.conllu(text, name)
     return _plain(text, name, layout)
 
 
 def record(value: Any, where: str, layout: Layout) -> Item:
     """An item from a text, a list of one or two texts, or a mapping that holds them."""
-    label = None
+    label = labels = None
     if isinstance(value, Mapping):
         label = None if layout.label_column is None else str(_field(value, layout.label_column, where))
-        value = _fields(value, where, layout)
+        if layout.column is None and "words" in value and "text" not in value:
+            value, labels = labelled.words_and_pairs(value, where)
+        else:
+            value = _fields(value, where, layout)
     elif layout.column is not None or layout.label_column is not None:
         raise CorpusError(
             f"{where}: there is no field '{layout.column or layout.label_column}', because this item has no fields.",
@@ -58,7 +64,7 @@ def record(value: Any, where: str, layout: Layout) -> Item:
                 cause="a text cut in the middle of an emoji.",
                 do="leave that character out.",
             ) from error
-    return Item(texts, None, where, label)
+    return Item(texts, None, where, label, labels)
 
 
 def _fields(value: Mapping[Any, Any], where: str, layout: Layout) -> Any:
@@ -119,13 +125,17 @@ def _json(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
         yield record(value, f"{name}[{index}]", layout)
 
 
-def _plain(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
+def _check_no_columns(name: str, read_as: str, layout: Layout) -> None:
     if any(column is not None for column in (layout.column, layout.pair_column, layout.label_column)):
         raise CorpusError(
-            f"'{name}' is read as plain text, which has no columns.",
+            f"'{name}' is read as {read_as}, which has no columns to choose.",
             do="leave out --column and --pair-column (column=, pair_column= in Python); or rename the file to .csv, "
             ".tsv or .jsonl if it is one.",
         )
+
+
+def _plain(text: Iterator[str], name: str, layout: Layout) -> Iterator[Item]:
+    _check_no_columns(name, "plain text", layout)
     if layout.split == "line":
         yield from (Item((line,), None, f"{name}:{n}") for n, line in enumerate(text, start=1) if line.strip())
         return

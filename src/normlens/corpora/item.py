@@ -15,6 +15,14 @@ class CorpusError(NormlensError):
 
 
 @dataclass(frozen=True, slots=True)
+class Labels:
+    """The words of a text, and labelled relations between them."""
+
+    spans: tuple[tuple[int, int], ...]  # of each word, in characters of the text
+    pairs: tuple[tuple[str, int, int], ...]  # relation, head word, dependent; words counted from 0
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One text, a pair of texts, or a sequence that comes as tokens."""
 
@@ -22,6 +30,7 @@ class Item:
     tokens: tuple[str, ...] | None  # ready tokens, special ones included
     where: str  # "corpus.txt:12", for messages
     label: str | None = None  # what a classifier should answer
+    labels: Labels | None = None  # words and relations of a single text
 
 
 @dataclass(frozen=True, slots=True)

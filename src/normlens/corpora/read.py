@@ -60,8 +60,8 @@ def corpus(
 ) -> Corpus:
     """Texts from a file, a folder, "-" for standard input, or Python values: a list of texts, pairs or mappings.
 
-    The suffix names the format: .jsonl .ndjson .json .csv .tsv .pkl, each also packed as .gz .xz .bz2; all else is
-    plain text, split by `split`. `pairs` makes one item of two consecutive texts. `label_column` holds what a
+    The suffix names the format: .jsonl .ndjson .json .csv .tsv .conllu .pkl, each also packed as .gz .xz .bz2; all else
+    is plain text, split by `split`. `pairs` makes one item of two consecutive texts. `label_column` holds what a
     classifier should answer.
     """
     if isinstance(source, Corpus):
@@ -100,7 +100,9 @@ def survey(corpus: Corpus, limit: int | None = None) -> Survey:
     content, count = hashlib.sha256(), 0
     for item in islice(corpus, limit):
         count += 1
-        content.update(json.dumps([item.texts, item.tokens, *([] if item.label is None else [item.label])]).encode())
+        labels = [] if item.labels is None else [item.labels.spans, item.labels.pairs]
+        label = [] if item.label is None else [item.label]
+        content.update(json.dumps([item.texts, item.tokens, *label, *labels]).encode())
     return Survey(count, content.hexdigest()[:12])
 
 

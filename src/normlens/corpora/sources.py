@@ -104,6 +104,11 @@ def _with_text(given: Iterator[Item], name: str, layout: Layout, note: Note) -> 
                 f"{item.where}: already {('a pair' if item.texts else 'tokens')}, so it cannot be half of a pair.",
                 do="leave out --pairs (pairs=True in Python).",
             )
+        elif item.labels is not None:
+            raise CorpusError(
+                f"{item.where}: its words are labelled, so it cannot be half of a pair.",
+                do="leave out --pairs (pairs=True in Python).",
+            )
         elif first is None:
             first = item
         else:

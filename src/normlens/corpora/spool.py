@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 
-from normlens.corpora.item import Item
+from normlens.corpora.item import Item, Labels
 
 IN_MEMORY = 1 << 20
 
@@ -29,8 +29,9 @@ class Spool:
             if not line:
                 return
             place += len(line)
-            texts, tokens, where, label = json.loads(line)
-            yield Item(tuple(texts), None if tokens is None else tuple(tokens), where, label)
+            texts, tokens, where, label, labels = json.loads(line)
+            words = labels and Labels(*(tuple(tuple(part) for part in parts) for parts in labels))
+            yield Item(tuple(texts), None if tokens is None else tuple(tokens), where, label, words)
 
     def _drawn(self) -> bytes:
         """The next item of the stream, now kept; nothing at its end. A stream that broke is broken for all readers."""
@@ -43,6 +44,7 @@ class Spool:
             raise
         if item is None:
             return b""
-        line = json.dumps([item.texts, item.tokens, item.where, item.label]).encode() + b"\n"
+        labels = item.labels and [item.labels.spans, item.labels.pairs]
+        line = json.dumps([item.texts, item.tokens, item.where, item.label, labels]).encode() + b"\n"
         self._kept.write(line)
         return line

@@ -34,5 +34,6 @@ from normlens.models.sides import positions as positions
 from normlens.models.sides import text_side as text_side
 from normlens.models.spelling import Spelled as Spelled
 from normlens.models.spelling import Speller as Speller
+from normlens.models.spelling import placed as placed
 from normlens.models.tokenizer import text_tokenizer as text_tokenizer
 from normlens.models.words import spell as spell

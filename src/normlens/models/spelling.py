@@ -87,3 +87,43 @@ def _by_place(
         for (start, end), flag in zip(places, special, strict=True)
     ]
     return Spelled(tuple(ids), tuple(of), len(words))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The words that each piece of a sequence covers."""
+
+    words: tuple[tuple[int, ...], ...]  # ascending; none for special tokens
+    cut: frozenset[int]  # words that lost a piece because the sequence was cut
+
+
+def placed(tokenizer: Any, text: str, spans: Sequence[tuple[int, int]], ids: Sequence[int]) -> Placed | None:
+    """Which words, given by their characters, the pieces `ids` of a text cover; None where the pieces are others.
+
+    A piece that covers no word, such as a space alone, is of the next word. A tokenizer that does not say where its
+    pieces are spells word by word, and must then come to the same pieces.
+    """
+    tokenizer = text_tokenizer(tokenizer)
+    if tokenizer.is_fast:
+        batch = tokenizer(text, verbose=False, return_offsets_mapping=True, return_special_tokens_mask=True)
+        pieces, special = batch["input_ids"], batch["special_tokens_mask"]
+        covered = [
+            () if flag else _covered(place, spans) for place, flag in zip(batch["offset_mapping"], special, strict=True)
+        ]
+    else:
+        spelled = Speller(tokenizer, as_target=False)([[text[start:end] for start, end in spans]])[0]
+        pieces, special = list(spelled.ids), [word is None for word in spelled.words]
+        covered = [() if word is None else (word,) for word in spelled.words]
+    after = next((n for n, flag in enumerate(reversed(special)) if not flag), 0)
+    end = len(pieces) - after
+    kept = max(len(ids) - after, 0)
+    if [*pieces[:kept], *pieces[end:]] != list(ids):
+        return None
+    cut = frozenset(word for words in covered[kept:end] for word in words)
+    return Placed((*covered[:kept], *covered[end:]), cut)
+
+
+def _covered(place: tuple[int, int], spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    begin, finish = place
+    words = tuple(word for word, (start, end) in enumerate(spans) if max(begin, start) < min(finish, end))
+    return words or tuple(word for word, (start, _) in enumerate(spans) if start >= begin)[:1]

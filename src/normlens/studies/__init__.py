@@ -8,6 +8,8 @@ from normlens.studies.batches import Group as Group
 from normlens.studies.batches import batches as batches
 from normlens.studies.batches import shards as shards
 from normlens.studies.categories import Categories as Categories
+from normlens.studies.changes import Changes as Changes
+from normlens.studies.changes import ChangesStudy as ChangesStudy
 from normlens.studies.contrast import Contrast as Contrast
 from normlens.studies.contrast import ContrastStudy as ContrastStudy
 from normlens.studies.correlation import Constant as Constant
@@ -15,6 +17,8 @@ from normlens.studies.correlation import Correlation as Correlation
 from normlens.studies.dispersion import Dispersion as Dispersion
 from normlens.studies.dispersion import Spread as Spread
 from normlens.studies.dispersion import stretch as stretch
+from normlens.studies.distances import Distances as Distances
+from normlens.studies.distances import DistancesStudy as DistancesStudy
 from normlens.studies.findings import Findings as Findings
 from normlens.studies.forgetting import Forgetting as Forgetting
 from normlens.studies.forgetting import ForgettingStudy as ForgettingStudy
@@ -35,6 +39,8 @@ from normlens.studies.per_head import PerHead as PerHead
 from normlens.studies.predicates import Predicate as Predicate
 from normlens.studies.predicates import Token as Token
 from normlens.studies.pruning import HeadImportance as HeadImportance
+from normlens.studies.relations import Relations as Relations
+from normlens.studies.relations import RelationsStudy as RelationsStudy
 from normlens.studies.removal import importance as importance
 from normlens.studies.report import DEFAULT as DEFAULT
 from normlens.studies.report import STATISTICS as STATISTICS

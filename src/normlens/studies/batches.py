@@ -28,6 +28,7 @@ class Group:
     special: Bool[np.ndarray, "batch token"]  # [CLS], [SEP] and the like, which no text holds
     lengths: Int[np.ndarray, " batch"]
     sides: tuple[Side, ...] = ()  # the sequences themselves: tokens, words
+    items: tuple[Item, ...] = ()  # what they were encoded from
     kept: dict[str, Any] = field(default_factory=dict)  # what `once` computed
 
     def once(self, name: str, compute: Callable[[Group], T]) -> T:
@@ -96,12 +97,14 @@ def _sizes(subject: Subject, items: Sequence[Item], limit: int) -> list[int]:
 
 
 def _batch(subject: Subject, items: list[Item], categories: Categories, limit: int) -> Batch:
-    encoded = _encoded(subject, items, limit)
+    encoded = encoded_items(subject, items, limit)
     sides = {"source" if subject.is_seq2seq else "text": encoded.sides, "target": encoded.targets}
-    return Batch(encoded, {name: _group(side, categories) for name, side in sides.items() if side}, tuple(items))
+    groups = {name: _group(side, categories, items) for name, side in sides.items() if side}
+    return Batch(encoded, groups, tuple(items))
 
 
-def _encoded(subject: Subject, items: list[Item], limit: int) -> Encoded:
+def encoded_items(subject: Subject, items: Sequence[Item], limit: int) -> Encoded:
+    """Inputs of one batch, cut to `limit` tokens."""
     if items[0].tokens is not None:
         if subject.is_seq2seq:
             raise InputError(
@@ -117,7 +120,7 @@ def _encoded(subject: Subject, items: list[Item], limit: int) -> Encoded:
     return encode_both(subject, sources, targets or generate(subject, sources), truncate=True, length=limit)
 
 
-def _from_tokens(subject: Subject, items: list[Item], limit: int) -> dict[str, torch.Tensor]:
+def _from_tokens(subject: Subject, items: Sequence[Item], limit: int) -> dict[str, torch.Tensor]:
     """Ready tokens, as in Clark et al.'s file: the second segment begins after the first separator."""
     tokenizer: Any = subject.tokenizer
     if tokenizer is None or not hasattr(tokenizer, "convert_tokens_to_ids"):
@@ -138,11 +141,11 @@ def _from_tokens(subject: Subject, items: list[Item], limit: int) -> dict[str, t
     return inputs | ({"token_type_ids": types} if takes_types else {})
 
 
-def _group(sides: Sequence[Side], categories: Categories) -> Group:
+def _group(sides: Sequence[Side], categories: Categories, items: Sequence[Item]) -> Group:
     lengths = np.array([len(side.ids) for side in sides])
     ids = np.zeros((len(sides), int(lengths.max())), np.int64)
     kinds, special = np.full(ids.shape, -1, np.int8), np.zeros(ids.shape, bool)
     for index, side in enumerate(sides):
         real = index, slice(len(side.ids))
         ids[real], kinds[real], special[real] = side.ids, categories.of(side), side.special
-    return Group(ids, kinds, special, lengths, tuple(sides))
+    return Group(ids, kinds, special, lengths, tuple(sides), tuple(items))

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy.stats import spearmanr
 from torch import Tensor
 
 from normlens.exhibits import (
@@ -37,6 +36,7 @@ from normlens.lens import Gates, Lens, find_gates
 from normlens.models import as_found
 from normlens.statistics import Moments, Statistic
 from normlens.studies.losses import Loss, loss_for, scored, task_of
+from normlens.studies.means import spearman
 from normlens.studies.per_head import HeadColumn, PerHead
 from normlens.studies.seen import Facts, Pass, Seen
 from normlens.studies.study import Counter, Study, StudyError
@@ -241,15 +241,6 @@ def _with_norms(result: Importance) -> list[str]:
     else:
         reading = "the norm of a head's contributions does not tell how important it is"
     return [f"Importance and the norm of the contributions have ρ = {rho(value)} over the heads: {reading}."]
-
-
-def spearman(left: Float[np.ndarray, "*cell"], right: Float[np.ndarray, "*cell"]) -> float:
-    """Spearman's ρ over the cells that both have; NaN where it is not defined."""
-    there = np.isfinite(left) & np.isfinite(right)
-    if there.sum() < 3 or np.ptp(left[there]) == 0 or np.ptp(right[there]) == 0:
-        return float("nan")
-    found: Any = spearmanr(left[there], right[there])
-    return float(found.statistic)
 
 
 def _figures(result: Importance) -> list[Exhibit]:

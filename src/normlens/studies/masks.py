@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from scipy.stats import rankdata
 from torch import Tensor
 
 from normlens.exhibits import (
@@ -41,7 +40,7 @@ from normlens.exhibits import (
 )
 from normlens.lens import Lens, observe_hiding
 from normlens.statistics import Moments, Statistic
-from normlens.studies.means import mean_over
+from normlens.studies.means import mean_over, spearman
 from normlens.studies.output_change import CHANGES, changed
 from normlens.studies.per_head import MEASURES
 from normlens.studies.predicates import NO_FUNCTIONS, PREDICATES, Own, neighbours, own_predicates
@@ -77,10 +76,7 @@ class Masks:
         change, kept = self.alone or self.change, self.kept_by_layer(measure)
         last = change["divergence" if "divergence" in change else "change"]
         points = (kept if self.alone else kept.mean(axis=0)).reshape(-1), last.reshape(-1)
-        if any(np.ptp(values) == 0 for values in points):
-            return float("nan"), points[0].size
-        ranks = [rankdata(values) for values in points]
-        return float(np.corrcoef(*ranks)[0, 1]), points[0].size
+        return spearman(*points), points[0].size
 
 
 class MasksStudy(Study[Masks]):

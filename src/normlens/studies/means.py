@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import spearmanr
 
 
 def mean_over(values: Float[np.ndarray, "*rest last"]) -> Float[np.ndarray, "*rest"]:
@@ -21,3 +24,12 @@ def extremes(values: Float[np.ndarray, "*cell"]) -> tuple[tuple[int, ...], tuple
         return None
     high, low = np.where(there, values, -np.inf).argmax(), np.where(there, values, np.inf).argmin()
     return tuple(map(int, np.unravel_index(high, values.shape))), tuple(map(int, np.unravel_index(low, values.shape)))
+
+
+def spearman(left: Float[np.ndarray, "*cell"], right: Float[np.ndarray, "*cell"]) -> float:
+    """Spearman's ρ over the cells that both have; NaN where it is not defined."""
+    there = np.isfinite(left) & np.isfinite(right)
+    if there.sum() < 3 or np.ptp(left[there]) == 0 or np.ptp(right[there]) == 0:
+        return float("nan")
+    found: Any = spearmanr(left[there], right[there])
+    return float(found.statistic)

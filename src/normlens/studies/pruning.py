@@ -37,8 +37,9 @@ from normlens.exhibits import (
 )
 from normlens.lens import import_pandas
 from normlens.signature import Signature
-from normlens.studies.importance import Importance, ImportanceStudy, spearman
+from normlens.studies.importance import Importance, ImportanceStudy
 from normlens.studies.losses import Loss
+from normlens.studies.means import spearman
 
 ORDERS = {  # what heads are removed by, the lowest first
     "importance": "gradient score",

@@ -15,9 +15,11 @@ from normlens.errors import NormlensError
 from normlens.exhibits import as_json, drawn, page, write
 from normlens.lens import Lens, import_pandas
 from normlens.studies.categories import CategoriesStudy
+from normlens.studies.changes import ChangesStudy
 from normlens.studies.contrast import ContrastStudy
 from normlens.studies.correlation import CorrelationStudy
 from normlens.studies.dispersion import DispersionStudy
+from normlens.studies.distances import DistancesStudy
 from normlens.studies.findings import FILE, HEADS, Findings
 from normlens.studies.forgetting import ForgettingStudy
 from normlens.studies.frequency import FrequencyStudy
@@ -25,6 +27,7 @@ from normlens.studies.importance import ImportanceStudy
 from normlens.studies.maps import MapsStudy
 from normlens.studies.masks import MasksStudy
 from normlens.studies.patterns import PatternsStudy
+from normlens.studies.relations import RelationsStudy
 from normlens.studies.request import request
 from normlens.studies.run import Run
 from normlens.studies.similarity import SimilarityStudy
@@ -46,11 +49,14 @@ STUDIES: dict[str, Study[Any]] = {
         TargetsStudy(),
         ContrastStudy(),
         PatternsStudy(),
+        DistancesStudy(),
+        RelationsStudy(),
         SimilarityStudy(),
         SinksStudy(),
         MasksStudy(),
         ForgettingStudy(),
         ImportanceStudy(),
+        ChangesStudy(),
     )
 }
 DEFAULT = ("dispersion", "categories", "correlation", "frequency")  # those of the 2020 paper
