@@ -57,6 +57,19 @@ def test_a_corpus_that_is_no_report_needs_a_folder_for_its_report(capsys, tmp_pa
     assert "--out" in refused(capsys, "--port", "0", "--corpus", str(tmp_path))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("studies", "written"), [("targets", "targets_self.csv"), ("heads", "heads_self.csv")])
+def test_the_studies_of_a_corpus_are_run_before_it_is_shown(studies, written, tmp_path, monkeypatch):
+    text = tmp_path / "text.txt"
+    text.write_text("The mill stood by the river, and still it stands.\nNobody knew why.\n")
+    served = []
+    monkeypatch.setattr("normlens.cli.serve.serve", lambda settings, _: served.append(settings.report))
+    out = tmp_path / "out"
+    assert main(["serve", "--corpus", str(text), "--studies", studies, "--out", str(out)]) == 0
+    assert served == [out]
+    assert (out / "tables" / written).is_file()
+
+
 def test_a_port_that_is_taken_and_a_host_that_is_not_ours(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "--port 0" in refused(capsys, "--port", str(taken.getsockname()[1]))

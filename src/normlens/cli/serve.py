@@ -17,6 +17,7 @@ EXAMPLES = """examples:
   normlens serve --open                                    # the bundled models, in your browser
   normlens serve --model bert-base-uncased --model ./mine  # these two models only
   normlens serve --corpus texts.txt --out first            # also the studies of a corpus, a tab each
+  normlens serve --corpus texts.txt --studies heads --out heads   # also the profile of every head
   normlens serve --corpus first                            # the same report again, without running it
   normlens serve --host 0.0.0.0 --token auto               # for other computers too; the printed link holds the token
 """
@@ -44,6 +45,11 @@ def register(commands: Any) -> None:
         "corpus, on which the first model is run now (with --out)",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the report of --corpus")
+    parser.add_argument(
+        "--studies", metavar="S,S",
+        help="studies of that report, as in `normlens report` (default: the paper's four), or 'heads' for the profile "
+        "of every head",
+    )  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     address = parser.add_argument_group("address")
     address.add_argument(
@@ -115,11 +121,15 @@ def _report(options: argparse.Namespace) -> Path:
             do="give one with --out DIR; or name the folder that `normlens report` wrote.",
         )
     from normlens.cli.progress import Progress
+    from normlens.cli.studies import studies_from
     from normlens.corpora import corpus
     from normlens.lens import load
-    from normlens.studies import report
+    from normlens.studies import heads, report
 
+    profiled = options.studies == "heads"
+    chosen = {} if profiled else {"studies": studies_from(options.studies)}
     with Progress(resumed=False) as progress:
         lens = load(options.model[0] if options.model else None)
-        report(lens, corpus(options.corpus), out=options.out, progress=progress)
+        run = heads if profiled else report
+        run(lens, corpus(options.corpus), out=options.out, progress=progress, **chosen)
     return options.out

@@ -16,7 +16,7 @@ from normlens.studies.report import Report, study
 from normlens.studies.study import Study, StudyError
 from normlens.views import check
 
-HEAD_STUDIES = ("maps", "targets", "patterns", "similarity", "sinks", "importance")
+HEAD_STUDIES = ("maps", "targets", "patterns", "distances", "similarity", "sinks", "importance")
 
 
 def heads(
