@@ -50,12 +50,12 @@ def sentences(result: Distances) -> list[str]:
             )
     for measure, what in (("weights", "attention"), ("norms", "contributions")):
         rows = _cluster_rows(result, measure)
-        alone = sum(row["size"] == 1 for row in rows)
+        alone, shares = sum(row["size"] == 1 for row in rows), [float(row["share"] or 0) for row in rows]
         if len(rows) > 1:
             lines.append(
                 f"By {MEASURES[measure]}, {count(heads)} heads form {len(rows)} clusters, {alone} of them of one head. "
-                f"The largest has {rows[0]['size']} heads; the largest mean share of their {what} is that of "
-                f"{rows[0]['common']}."
+                f"The largest has {rows[0]['size']} heads; the largest mean share of their {what} is on "
+                f"{rows[0]['common']}, {percent(shares[0])}."
             )
     pairs = [result.between[measure][np.triu_indices(heads, 1)] for measure in MEASURES]
     if len(pairs[0]) > 2 and all(np.isfinite(p).all() and np.ptp(p) > 0 for p in pairs):
@@ -82,7 +82,8 @@ def _cluster_rows(result: Distances, measure: str) -> list[Row]:
                 "cluster": cluster,
                 "size": len(members),
                 "distance": _mean(apart),
-                "common": f"{TARGETS[names[best]]} {percent(shares[best])}" if np.isfinite(shares[best]) else "",
+                "common": TARGETS[names[best]],
+                "share": float(shares[best]),
                 "heads": ", ".join(result.names[head] for head in members),
             }
         )
@@ -96,7 +97,8 @@ def clusters(result: Distances) -> Table:
         Column("cluster", "cluster", "count"),
         Column("size", "heads", "count"),
         Column("distance", "mean distance within"),
-        Column("common", "largest mean share", "text"),
+        Column("common", "largest mean share on", "text"),
+        Column("share", "share", "percent"),
         Column("heads", "which", "text"),
     )
     rows = [row for measure in MEASURES for row in _cluster_rows(result, measure)]
@@ -148,5 +150,6 @@ def matrices(result: Distances) -> Grids:
         tuple(result.names),
         tuple(result.names),
         row_axis="head",
+        across=1,
         folded="Distances between all heads",
     )
