@@ -49,12 +49,12 @@ def sentences(result: Distances) -> list[str]:
             )
     for measure, what in (("weights", "attention"), ("norms", "contributions")):
         rows = _cluster_rows(result, measure)
-        alone = sum(row["size"] == 1 for row in rows)
+        alone, shares = sum(row["size"] == 1 for row in rows), [float(row["share"] or 0) for row in rows]
         if len(rows) > 1:
             lines.append(
                 f"By {MEASURES[measure]}, {count(heads)} heads form {len(rows)} clusters, {alone} of them of one head. "
-                f"The largest has {rows[0]['size']} heads; the largest mean share of their {what} is that of "
-                f"{rows[0]['common']}."
+                f"The largest has {rows[0]['size']} heads; the largest mean share of their {what} is on "
+                f"{rows[0]['common']}, {percent(shares[0])}."
             )
     agreement = spearman(*(result.between[measure][np.triu_indices(heads, 1)] for measure in MEASURES))
     if np.isfinite(agreement):
@@ -73,7 +73,6 @@ def _cluster_rows(result: Distances, measure: str) -> list[Row]:
         members = np.flatnonzero(result.clusters[measure] == cluster)
         shares = mean_over(result.shares[measure][members, : len(names)].T)
         best = int(np.nan_to_num(shares, nan=-1.0).argmax())
-        common = f"{PREDICATES[names[best]].reading} {percent(shares[best])}" if np.isfinite(shares[best]) else ""
         apart = result.between[measure][np.ix_(members, members)][np.triu_indices(len(members), 1)]
         rows.append(
             {
@@ -81,7 +80,8 @@ def _cluster_rows(result: Distances, measure: str) -> list[Row]:
                 "cluster": cluster,
                 "size": len(members),
                 "distance": _mean(apart),
-                "common": common,
+                "common": PREDICATES[names[best]].reading,
+                "share": float(shares[best]),
                 "heads": ", ".join(result.names[head] for head in members),
             }
         )
@@ -95,7 +95,8 @@ def clusters(result: Distances) -> Table:
         Column("cluster", "cluster", "count"),
         Column("size", "heads", "count"),
         Column("distance", "mean distance within"),
-        Column("common", "largest mean share", "text"),
+        Column("common", "largest mean share on", "text"),
+        Column("share", "share", "percent"),
         Column("heads", "which", "text"),
     )
     rows = [row for measure in MEASURES for row in _cluster_rows(result, measure)]
@@ -147,5 +148,6 @@ def matrices(result: Distances) -> Grids:
         tuple(result.names),
         tuple(result.names),
         row_axis="head",
+        across=1,
         folded="Distances between all heads",
     )

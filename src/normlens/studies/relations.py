@@ -17,6 +17,7 @@ from normlens.algebra import to_words
 from normlens.exhibits import (
     Bar,
     Bars,
+    Cell,
     Column,
     Exhibit,
     Row,
@@ -224,9 +225,13 @@ def _sentences(result: Relations, judged: list[Relation]) -> list[str]:
             said.append(f"{head} finds {percent(accuracy)} by {symbol} ({percent(low)} to {percent(high)})")
         lines.append(
             f"{one.name}, {one.direction}, {many(one.words, 'word')}: {listing(said)}; the best fixed offset, "
-            f"{one.offset:+d}, finds {percent(one.baseline)}."
+            f"{_signed(one.offset)}, finds {percent(one.baseline)}."
         )
     return lines
+
+
+def _signed(offset: Cell) -> str:
+    return f"{offset:+d}".replace("-", "−")
 
 
 def _rows(result: Relations) -> list[Row]:
@@ -255,7 +260,7 @@ def _table(result: Relations) -> Table:
             Column(f"accuracy_{measure}", "finds", "percent"),
             Column(f"low_{measure}", "95 %", write=interval),
         ]
-    columns.append(Column("offset", "offset", write=lambda row: f"{row['offset']:+d}"))
+    columns.append(Column("offset", "offset", write=lambda row: _signed(row["offset"])))
     columns.append(Column("baseline", "finds", "percent"))
     return Table(
         "relations", "The best head and the best fixed offset for every relation", _rows(result), tuple(columns)
