@@ -26,6 +26,7 @@ from normlens.studies.masks import Masks as Masks
 from normlens.studies.masks import MasksStudy as MasksStudy
 from normlens.studies.means import extremes as extremes
 from normlens.studies.means import mean_over as mean_over
+from normlens.studies.planted import planted as planted
 from normlens.studies.predicates import Predicate as Predicate
 from normlens.studies.predicates import Token as Token
 from normlens.studies.pruning import HeadImportance as HeadImportance
@@ -41,6 +42,8 @@ from normlens.studies.report import report as report
 from normlens.studies.report import study as study
 from normlens.studies.request import Request as Request
 from normlens.studies.request import request as request
+from normlens.studies.retrieval import Retrieval as Retrieval
+from normlens.studies.retrieval import RetrievalStudy as RetrievalStudy
 from normlens.studies.run import Run as Run
 from normlens.studies.seen import Facts as Facts
 from normlens.studies.seen import Pass as Pass
