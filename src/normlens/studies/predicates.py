@@ -40,7 +40,7 @@ class Token:
     special: bool
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Predicate:
     """Which keys of a query are meant."""
 
