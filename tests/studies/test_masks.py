@@ -48,7 +48,7 @@ def test_what_a_mask_keeps_is_what_loops_keep(lengths, causal, seed):
                 if measure == "norms":
                     maps = maps * norms[b, :, None, :n]
                     maps = maps / maps.sum(-1, keepdim=True)
-                shares[measure].append(sum(maps[:, i, j] for i, j in kept).numpy() / n)
+                shares[measure].append(torch.stack([maps[:, i, j] for i, j in kept]).sum(0).numpy() / n)
         np.testing.assert_allclose(statistics["density"].mean[place], np.mean(density), rtol=1e-6)
         for measure, values_of in shares.items():
             got = statistics[f"kept_{measure}"].mean[:, place]

@@ -126,10 +126,11 @@ def _report(options: argparse.Namespace) -> Path:
     from normlens.lens import load
     from normlens.studies import heads, report
 
-    profiled = options.studies == "heads"
-    chosen = {} if profiled else {"studies": studies_from(options.studies)}
+    studies = None if options.studies == "heads" else studies_from(options.studies)
     with Progress(resumed=False) as progress:
-        lens = load(options.model[0] if options.model else None)
-        run = heads if profiled else report
-        run(lens, corpus(options.corpus), out=options.out, progress=progress, **chosen)
+        lens, texts = load(options.model[0] if options.model else None), corpus(options.corpus)
+        if studies is None:
+            heads(lens, texts, out=options.out, progress=progress)
+        else:
+            report(lens, texts, studies=studies, out=options.out, progress=progress)
     return options.out

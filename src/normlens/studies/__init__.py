@@ -36,6 +36,7 @@ from normlens.studies.means import extremes as extremes
 from normlens.studies.means import mean_over as mean_over
 from normlens.studies.per_head import HeadColumn as HeadColumn
 from normlens.studies.per_head import PerHead as PerHead
+from normlens.studies.planted import planted as planted
 from normlens.studies.predicates import Predicate as Predicate
 from normlens.studies.predicates import Token as Token
 from normlens.studies.pruning import HeadImportance as HeadImportance
@@ -53,6 +54,8 @@ from normlens.studies.report import report as report
 from normlens.studies.report import study as study
 from normlens.studies.request import Request as Request
 from normlens.studies.request import request as request
+from normlens.studies.retrieval import Retrieval as Retrieval
+from normlens.studies.retrieval import RetrievalStudy as RetrievalStudy
 from normlens.studies.run import Run as Run
 from normlens.studies.seen import Facts as Facts
 from normlens.studies.seen import Pass as Pass

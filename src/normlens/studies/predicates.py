@@ -40,7 +40,7 @@ class Token:
     special: bool
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Predicate:
     """Which keys of a query are meant."""
 
@@ -77,11 +77,8 @@ NO_FUNCTIONS: Mapping[str, Own] = {}
 
 def offset(step: int) -> Predicate:
     """The key so many tokens after the query, or before it where `step` is negative."""
-    where = "after" if step > 0 else "before"
-    tokens = f"{abs(step)} token{'s' if abs(step) > 1 else ''}"
-    return Predicate(
-        f"offset_{step}", f"the token {tokens} {where}" if step else "the token itself", partial(_offset, step)
-    )
+    places = f"{abs(step)} place{'s' if abs(step) > 1 else ''} {'after' if step > 0 else 'before'}"
+    return Predicate(f"offset_{step}", f"the token {places}" if step else "the token itself", partial(_offset, step))
 
 
 def neighbours(width: int) -> Predicate:

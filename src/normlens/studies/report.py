@@ -29,6 +29,7 @@ from normlens.studies.masks import MasksStudy
 from normlens.studies.patterns import PatternsStudy
 from normlens.studies.relations import RelationsStudy
 from normlens.studies.request import request
+from normlens.studies.retrieval import RetrievalStudy
 from normlens.studies.run import Run
 from normlens.studies.similarity import SimilarityStudy
 from normlens.studies.sinks import SinksStudy
@@ -53,6 +54,7 @@ STUDIES: dict[str, Study[Any]] = {
         RelationsStudy(),
         SimilarityStudy(),
         SinksStudy(),
+        RetrievalStudy(),
         MasksStudy(),
         ForgettingStudy(),
         ImportanceStudy(),
@@ -135,10 +137,11 @@ def study(
     """
     if resume and folder is None:
         raise StudyError("There is nothing to resume without the folder of the run.", do="give it: --out, or out=.")
+    picked = chosen(studies)
     asked = request(
         lens,
-        corpus if isinstance(corpus, Corpus) else as_corpus(corpus),
-        studies=chosen(studies),
+        _prepared(as_corpus(corpus), picked, lens, length),
+        studies=picked,
         categories=categories,
         ranks=ranks,
         length=length,
@@ -153,6 +156,19 @@ def study(
     except KeyboardInterrupt as stopped:
         stopped.add_note(run.left())
         raise
+
+
+def _prepared(corpus: Corpus, studies: Sequence[Study[Any]], lens: Lens, length: int) -> Corpus:
+    """The texts to read. A study that makes others of them must be the only one, or all would read these."""
+    for one in studies:
+        with named(one, "prepared"):
+            texts = one.prepared(corpus, lens, length)
+        if texts is corpus:
+            continue
+        if len(studies) > 1:
+            raise StudyError(f"The study '{one.name}' changes the texts, so it runs alone.", do="run it by itself.")
+        return texts
+    return corpus
 
 
 def findings(run: Run) -> Findings:

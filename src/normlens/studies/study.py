@@ -29,8 +29,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, get_args, runtime_checkable
 
+from normlens.corpora import Corpus
 from normlens.errors import NormlensError
 from normlens.exhibits import Section
+from normlens.lens import Lens
 from normlens.statistics import Moments, Statistic
 from normlens.studies.per_head import PerHead
 from normlens.studies.seen import Facts, Pass, Seen
@@ -92,6 +94,10 @@ class Study(Generic[R]):
         chosen = {name: getattr(self, name, default) for name, default in defaults.items()}
         told = [f"{name}={value!r}" for name, value in chosen.items() if repr(value) != repr(defaults[name])]
         return f"{self.name}({', '.join(told)})" if told else self.name
+
+    def prepared(self, corpus: Corpus, lens: Lens, length: int) -> Corpus:
+        """The texts that the study reads: the corpus as it is, or one that is made of it. Such a study runs alone."""
+        return corpus
 
     def see(self, seen: Seen) -> Mapping[str, Statistic]:
         """What one attention block of one batch adds, by name."""
