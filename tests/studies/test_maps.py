@@ -134,3 +134,9 @@ def test_a_run_that_was_interrupted_is_continued_to_the_same_numbers(minilm, tmp
 def test_a_raster_that_cannot_be_read_is_refused(size):
     with pytest.raises(StudyError, match=f"size must be at least 2 and at most 64 \\(got {size}\\)"):
         MapsStudy(size=size)
+
+
+def test_the_difference_is_one_of_shares_also_where_weights_do_not_add_up_to_one():
+    parked = np.full((8, 8), 0.1 / 7)
+    parked[:, 0] = 0.4  # half of what a softmax over all keys would have, as with a sink outside the text
+    assert made(parked, [0, *[1] * 7])["difference"].mean[0] == pytest.approx(0.8)

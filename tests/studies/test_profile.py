@@ -170,7 +170,7 @@ def test_a_study_of_the_users_own_has_a_column_in_the_profile(minilm, texts):
     assert (frame["sharpness"] > 0).all()
     chapter = report.findings.document().chapters[0]
     assert (chapter.name, chapter.title) == ("heads", "What does each head do?")
-    assert [group for group, _ in chapter.articles[0].tables[0].column_groups] == ["", "patterns", "sharpness"]
+    assert [group for group, _ in chapter.articles[0].tables[0].column_groups] == ["", "", "patterns", "sharpness"]
 
 
 def test_what_is_no_profile_is_refused_with_the_name_of_the_study(minilm, texts):

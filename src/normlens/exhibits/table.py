@@ -106,9 +106,13 @@ class Table:
 
     @property
     def column_groups(self) -> list[tuple[str, int]]:
-        """The headings above the columns, and how many columns each is above; none where no column has one."""
-        groups = [(group, len(list(columns))) for group, columns in groupby(self.headed, lambda column: column.group)]
-        return groups if any(group for group, _ in groups) else []
+        """The headings above the columns, and how many columns each is above; the first column stands alone.
+
+        None where no column has one.
+        """
+        first, *others = self.headed or (Column("", ""),)
+        groups = [(group, len(list(columns))) for group, columns in groupby(others, lambda column: column.group)]
+        return [(first.group, 1), *groups] if any(column.group for column in self.headed) else []
 
     def _form(self, name: str) -> Form:
         values = [value for row in self.rows if (value := row.get(name)) is not None]

@@ -59,10 +59,10 @@ class MapsStudy(Study[Maps]):
             "that the queries of one part direct to the keys of another: summed over keys, mean over queries, then "
             "over sequences. For contributions, the norms ‖αf(x)‖ divided by their sum over the keys take the place of "
             "α. Every row adds up to 1. A cell is blank where no query sees a key in any sequence.",
-            "The difference of a head is Σ max(0, p − s) over the keys of a query, mean over queries and sequences, "
-            "where p is the share of the attention and s the share of the contributions: 0 % when contributions "
-            "follow the attention, 100 % when they come from other tokens. It is computed token by token, not on the "
-            "raster (ours).",
+            "The difference of a head is Σ max(0, p − s) = 1 − Σ min(p, s) over the keys of a query, mean over "
+            "queries and sequences, where p is the share of the attention and s the share of the contributions: 0 % "
+            "when contributions follow the attention, 100 % when they come from other tokens. It is computed token by "
+            "token, not on the raster (ours).",
         )
 
     def see(self, seen: Seen) -> Mapping[str, Statistic]:
@@ -78,10 +78,8 @@ class MapsStudy(Study[Maps]):
         for measure, maps in (("weights", weights), ("norms", contributions)):
             raster = rows_of_mean[:, None] @ maps @ columns[:, None]
             statistics[f"map_{measure}"] = Moments.of(raster.cpu().double().numpy())
-        sizes = weights.abs()
-        sizes = sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
-        beyond = (sizes - contributions).clamp_min(0).sum(dim=(-1, -2)).cpu().double().numpy()
-        statistics["difference"] = Moments.of(beyond / seen.queries[:, None])
+        shared = torch.minimum(_shares(seen), contributions).sum(dim=(-1, -2)).cpu().double().numpy()
+        statistics["difference"] = Moments.of(1 - shared / seen.queries[:, None])
         return statistics
 
     def result(self, sums: Sums, run: Facts) -> Maps:
@@ -108,6 +106,15 @@ def parts(lengths: Int[np.ndarray, " batch"], width: int, size: int) -> Float[Te
     begins = np.maximum(edges[:, :-1, None], token)
     ends = np.minimum(edges[:, 1:, None], token + 1)
     return torch.from_numpy(np.maximum(ends - begins, 0.0))
+
+
+def _shares(seen: Seen) -> Float[Tensor, "batch head tgt src"]:
+    """α as shares of its query: as it is where no weight is negative and every row adds up to 1."""
+    totals = seen.received.sum(axis=-1)
+    if (seen.least >= 0).all() and np.allclose(totals, seen.queries[:, None], rtol=1e-5):
+        return seen.weights
+    sizes = seen.weights.abs()
+    return sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
 
 
 def difference(result: Maps) -> str:

@@ -36,9 +36,10 @@ def draw(thumbnails: Thumbnails) -> Figure:
     whole = (0, heads * across, layers * down, 0)
     axes.imshow(_mosaic(thumbnails, down, across), interpolation="none", aspect="auto", extent=whole)
     there = np.argwhere(np.isfinite(thumbnails.maps).any(axis=(2, 3))).tolist()
-    frames = [Rectangle((head * across, layer * down), columns, rows) for layer, head in there]
+    wide = min(1.6, 3.0 * inches) if shown else 0.5  # points
+    x, y = (wide / 2 / 72 / inches * cells for cells in (across, down))  # so that no frame is over its map
+    frames = [Rectangle((head * across - x, layer * down - y), columns + 2 * x, rows + 2 * y) for layer, head in there]
     colours = [_colour(thumbnails, layer, head) for layer, head in there]
-    wide = min(1.6, 3.0 * inches) if shown else 0.5
     axes.add_collection(PatchCollection(frames, facecolor="none", edgecolor=colours, linewidth=wide))
     named = steps(heads, heads * inches, 0.2), steps(layers, layers * inches, 0.15)
     axes.set_xticks([head * across + columns / 2 for head in named[0]], [str(head) for head in named[0]])
