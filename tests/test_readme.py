@@ -14,7 +14,7 @@ from normlens.cli.main import COMMANDS, main, parse
 from normlens.views import Figure
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CARDS = sorted((ROOT / "src").rglob("README.md"))
 README = PAGES[0].read_text(encoding="utf-8")
 OWNERS = {

@@ -175,6 +175,7 @@ function listen() {
     document.body.classList.remove("dropping");
     if (event.dataTransfer.files.length) openFile(event.dataTransfer.files[0]);
   });
+  $("show").disabled = $("open").disabled = false;
 }
 
 // What works also while the page has no models to offer: a link with the token, pasted into it, makes it begin again.
@@ -199,9 +200,9 @@ async function begin() {
   }
   const about = await getJson("/api/models");
   [first, second] = ["first", "second"].map((id) => new Run($(id), about.models));
+  listen();
   if (about.heads) state.profiles = await getJson("/report/heads.json").catch(() => null);
   if (about.report) tabs($("pages"), document.querySelector("main"), $("corpus"));
-  listen();
   say(`A text may have ${about.limits.tokens} tokens.`);
   restore();
 }
