@@ -62,6 +62,15 @@ def test_pairs_survive_every_format(tmp_path, pairs):
     assert found(pairs) == found([list(pair) for pair in pairs]) == pairs
 
 
+def test_a_field_or_column_called_label_holds_the_label(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "good", "label": 1}\n{"text": "bad"}\n')
+    (tmp_path / "a.csv").write_text("text,label\ngood,1\nbad\n")
+    (tmp_path / "b.csv").write_text("good,label\nbad,1\n")
+    for source in (tmp_path / "a.jsonl", tmp_path / "a.csv", [{"text": "good", "label": "1"}, {"text": "bad"}]):
+        assert [(item.texts[0], item.label) for item in corpus(source)] == [("good", "1"), ("bad", None)]
+    assert [item.label for item in corpus(tmp_path / "b.csv", column=0)] == [None, None], "its first row is no heading"
+
+
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip), (".xz", lzma), (".bz2", bz2)])
 def test_packed_files_read_like_unpacked_ones(tmp_path, suffix, pack):
     with pack.open(tmp_path / f"a.jsonl{suffix}", "wt") as file:

@@ -37,7 +37,8 @@ def record(value: Any, where: str, layout: Layout) -> Item:
     """An item from a text, a list of one or two texts, or a mapping that holds them."""
     label = labels = None
     if isinstance(value, Mapping):
-        label = None if layout.label_column is None else str(_field(value, layout.label_column, where))
+        column = "label" if layout.label_column is None and value.get("label") is not None else layout.label_column
+        label = None if column is None else str(_field(value, column, where))
         if layout.column is None and "words" in value and "text" not in value:
             value, labels = labelled.words_and_pairs(value, where)
         else:

@@ -62,7 +62,7 @@ def corpus(
 
     The suffix names the format: .jsonl .ndjson .json .csv .tsv .conllu .pkl, each also packed as .gz .xz .bz2; all else
     is plain text, split by `split`. `pairs` makes one item of two consecutive texts. `label_column` holds what a
-    classifier should answer.
+    classifier should answer, "label" by default where there is one.
     """
     if isinstance(source, Corpus):
         return source

@@ -20,21 +20,20 @@ def rows(text: Iterator[str], name: str, kind: str, layout: Layout, note: Callab
     reader = _reader(chain([first], text), first, kind)
     try:
         header = next(reader, [])
-        columns, has_names = _columns(header, name, layout, note)
-        labels = layout.label_column is not None
-        texts = columns[:-1] if labels else columns
+        texts, label, has_names = _columns(header, name, layout, note)
         for row in reader if has_names else chain([header], reader):
             where = f"{name}:{reader.line_num}"
             if not any(cell.strip() for cell in row):
                 continue
-            if len(row) <= max(columns):
+            if len(row) <= max(texts):
                 raise CorpusError(
-                    f"{where}: no column {max(columns)}: the row has {len(row)}, counted from 0.",
+                    f"{where}: no column {max(texts)}: the row has {len(row)}, counted from 0.",
                     got=f"{row!r:.80}",
                     cause="a separator or a line end inside a text that is not quoted.",
                     do="correct the row, or convert the table to .jsonl.",
                 )
-            yield Item(tuple(row[column] for column in texts), None, where, row[columns[-1]] if labels else None)
+            answer = row[label] if label is not None and label < len(row) else None
+            yield Item(tuple(row[column] for column in texts), None, where, answer)
     except csv.Error as error:
         raise CorpusError(
             f"{name}:{reader.line_num}: this row of the table cannot be read.",
@@ -52,8 +51,10 @@ def _reader(text: Iterator[str], first: str, kind: str):
     return csv.reader(ended, delimiter=";" if ";" in first and "," not in first else ",", strict=True)
 
 
-def _columns(header: list[str], name: str, layout: Layout, note: Callable[[str], None]) -> tuple[list[int], bool]:
-    """The columns to read, that of the labels last, and whether the first row holds names."""
+def _columns(
+    header: list[str], name: str, layout: Layout, note: Callable[[str], None]
+) -> tuple[list[int], int | None, bool]:
+    """The columns of the texts, that of the labels, and whether the first row holds names."""
     names = [cell.strip() for cell in header]
     if layout.column is None and "text" not in names and len(names) == 1:
         note(f"{name}: its only column is read, and its first row taken as the name: {names[0]!r:.60}")
@@ -64,10 +65,12 @@ def _columns(header: list[str], name: str, layout: Layout, note: Callable[[str],
         wanted.append(layout.pair_column)
     elif layout.column is None and "text_pair" in names:
         wanted.append("text_pair")
-    if layout.label_column is not None:
-        wanted.append(layout.label_column)
+    label = layout.label_column
+    has_names = any(column in names for column in (*wanted, label))
+    if label is None and has_names and "label" in names and "label" not in wanted:
+        label = "label"
     found = [_column(column, names, name) for column in wanted]
-    return found, any(column in names for column in wanted)
+    return found, None if label is None else _column(label, names, name), has_names
 
 
 def _column(column: str | int, names: list[str], name: str) -> int:
@@ -79,5 +82,5 @@ def _column(column: str | int, names: list[str], name: str) -> int:
         f"'{name}' has no column '{column}'.",
         got=f"{', '.join((f'{i}: {cell!r:.30}' for i, cell in enumerate(names))) or 'nothing'}.",
         do="give the column of the text with --column (column= in Python), by its name or by its number from 0, that "
-        "of a second text with --pair-column (pair_column=), and that of a label with label_column=.",
+        "of a second text with --pair-column (pair_column=), and that of a label with --label-column (label_column=).",
     )

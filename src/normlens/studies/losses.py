@@ -135,8 +135,7 @@ def class_of(lens: Lens, item: Item) -> int:
         f"{item.where}: no class for the label {label!r}." if label is not None else f"{item.where} has no label.",
         got=None if label is None else f"a model of {count} classes: {', '.join(names)}",
         cause="the column of the labels was not named." if label is None else "labels of another task or model.",
-        do="name it: --label-column, in Python corpus(file, column='text', label_column='label'); in a list give "
-        "{'text': ..., 'label': ...}.",
+        do="call the column or field 'label', or give its name: --label-column (label_column= of corpus).",
     )
 
 

@@ -125,15 +125,15 @@ def importance(
     """How much a loss depends on every head: gradient scores, leave-one-out, and pruning curves.
 
     `loss` is "classification", "causal", "masked" or "translation"; by default what the model was made for. A
-    classifier needs labels: a corpus with `label_column`, or a list of {"text": ..., "label": ...}. The gradient scores
-    cost one pass over the corpus, leave-one-out one for each head, a curve one for each of `fractions`; `orders=()` and
-    `leave_one_out=False` leave them out. `progress` is told how many sequences were run, of how many.
+    classifier needs labels: a column "label", a corpus with `label_column`, or a list of {"text": ..., "label": ...}.
+    The gradient scores cost one pass over the corpus, leave-one-out one for each head, a curve one for each of
+    `fractions`; `orders=()` and `leave_one_out=False` leave them out. `progress` is told how many sequences were run,
+    of how many.
     """
     checked = loss_for(lens, loss)
     orders = [order for order in orders if leave_one_out or order != "leave_one_out"]
     _check(orders, fractions, seeds)
-    if not isinstance(corpus, Corpus):
-        corpus = as_corpus(corpus, label_column="label" if checked == "classification" else None)
+    corpus = as_corpus(corpus)
     items = survey(corpus, limit).items
     options: dict[str, Any] = {"length": length, "limit": limit, "seed": seed, "batch_tokens": batch_tokens}
     measured = study(lens, corpus, studies=(ImportanceStudy(checked, masked_share),), **options)

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from normlens.corpora import Corpus, survey
 from normlens.corpora import corpus as as_corpus
+from normlens.corpora import survey
 from normlens.exhibits import (
     Article,
     Chapter,
@@ -145,14 +145,14 @@ def shorten(
 ) -> Shortened:
     """Accuracy of a classifier when only the tokens with the highest scores are kept; random tokens are the floor.
 
-    `corpus` has labels: a corpus with `label_column`, or a list of {"text": ..., "label": ...}. `scores` are "weights"
-    (received attention), "norms" and "contributions", taken from `layers`, the first by default. `progress` is told how
-    many texts are done, of how many.
+    `corpus` has labels: a column "label", a corpus with `label_column`, or a list of {"text": ..., "label": ...}.
+    `scores` are "weights" (received attention), "norms" and "contributions", taken from `layers`, the first by default.
+    `progress` is told how many texts are done, of how many.
     """
     loss_for(lens, "classification")
     fractions = tuple(sorted({float(fraction) for fraction in fractions}))
     _check(scores, fractions, seeds)
-    corpus = corpus if isinstance(corpus, Corpus) else as_corpus(corpus, label_column="label")
+    corpus = as_corpus(corpus)
     surveyed = survey(corpus, limit)
     right = {name: np.zeros(len(fractions)) for name in scores}
     by_chance, tokens, whole, done = np.zeros((seeds, len(fractions))), np.zeros(len(fractions)), 0, 0
