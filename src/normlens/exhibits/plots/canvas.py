@@ -29,6 +29,6 @@ def drawn(name: str, draw: Callable[[], Figure]) -> Drawing:
     with house_style(name):
         figure = draw()
         svg = written(figure, "svg")
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
         png = written(figure, "png")
     return Drawing(name, svg.decode("utf-8"), png)
