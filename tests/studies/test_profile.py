@@ -260,7 +260,7 @@ def test_a_classifier_without_labels_has_a_profile_without_importance(minilm, te
     lens = nl.load(BertForSequenceClassification(config).eval(), minilm.subject.tokenizer)
     report = nl.heads(lens, texts)
     assert all(row["importance"] is None for row in report.heads)
-    assert "has no label. To have it: name it: --label-column" in report.findings.run.notes[0]
+    assert "has no label. To have it: call the column or field 'label'" in report.findings.run.notes[0]
     labelled = corpus([{"text": text, "label": "0"} for text, _ in texts], column="text", label_column="label")
     assert all(row["importance"] is not None for row in nl.heads(lens, labelled).heads)
 

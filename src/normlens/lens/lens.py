@@ -71,10 +71,12 @@ def load(
 class Lens:
     """A model that proved itself, ready to be traced."""
 
+    subject: Subject  # the model, its tokenizer, and what is known of both
+    wires: tuple[Wire, ...] = ()
+    examination: Examination | None = None  # None: no probe could be made, so the first trace is the proof
+
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.wires: tuple[Wire, ...] = ()
-        self.examination: Examination | None = None  # None: no probe could be made, so the first trace is the proof
 
     def prove(self, inputs: Mapping[str, Any], untapped: Untapped | None = None) -> None:
         """Check on these inputs that parts rebuild the whole and that watching changes nothing; refuse what fails.
