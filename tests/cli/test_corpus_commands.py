@@ -220,8 +220,8 @@ def test_a_study_of_ones_own_can_come_from_a_module(own, corpus, capsys, monkeyp
     ("studies", "words"),
     [
         ("category", "There is no study 'category'.\n  Do: did you mean 'categories'?"),
-        ("nowhere.py:Mine", "The studies in 'nowhere.py' cannot be read.\n  Got: FileNotFoundError"),
-        ("no.such.module:Mine", "The studies in 'no.such.module' cannot be read.\n  Got: ModuleNotFoundError"),
+        ("nowhere.py:Mine", "'nowhere.py' cannot be read.\n  Got: FileNotFoundError"),
+        ("no.such.module:Mine", "'no.such.module' cannot be read.\n  Got: ModuleNotFoundError"),
         ("{own}/broken.py:Mine", "broken.py' cannot be read.\n  Got: ZeroDivisionError"),
         ("{own}/mine.py:Missing", "There is no class 'Missing' in"),
         ("{own}/mine.py:Asking", "Asking cannot be made.\n  Got: TypeError"),

@@ -100,7 +100,7 @@ def _module(place: str) -> Any:
         return module
     except Exception as error:
         raise StudyError(
-            f"The studies in '{place}' cannot be read.",
+            f"'{place}' cannot be read.",
             got=f"{type(error).__name__}: {error}",
             do="give a file.py that is there and runs, or a module that can be imported.",
         ) from error
