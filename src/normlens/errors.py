@@ -6,6 +6,9 @@ subclass that lives where it is raised.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class NormlensError(Exception):
     """Something normlens refuses. Its parts are fields; `str` lays them out, one to a line."""
@@ -28,3 +31,13 @@ def first_line(error: BaseException) -> str:
     """What an error of another library says, in one line; its kind when it says nothing."""
     text = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
     return text.splitlines()[0].strip()
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A question for a misspelt word, to stand in `do`; empty where nothing known is near.
+
+    >>> nearest("treshold", ["threshold", "positions"]), nearest("x", ["threshold"])
+    ("did you mean 'threshold'? ", '')
+    """
+    near = get_close_matches(word, list(known), n=1)
+    return f"did you mean '{near[0]}'? " if near else ""

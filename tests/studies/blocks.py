@@ -35,6 +35,7 @@ def block(weights, values, out_weight, lengths, *, kind="self", layer=0):
     """A block that kept everything a study may ask for."""
     kept = {
         "weights": weights,
+        "visible": (weights != 0).any(dim=1).to(weights),
         "transformed_norms": algebra.lengths(values, out_weight),
         "coordinates": algebra.coordinates(values, out_weight),
         "value_sums": values.abs().sum(-1),

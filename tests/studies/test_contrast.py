@@ -130,6 +130,7 @@ def hand_made(maps, norms, tokens, word_ids):
             "weights": torch.tensor(alpha, dtype=torch.float32)[None, None],
             "transformed_norms": torch.tensor(norms, dtype=torch.float32)[None, None],
         }
+        kept["visible"] = (kept["weights"] != 0).any(dim=1).float()
         block = nl.Block("self", 0, "attention", (0,), 0.0, "text", "text", kept, ((n, n),))
         counter.see(seen_block(RUN, block, group, group, 0))
     return ContrastStudy(words=("a",), first=("x", "xz"), second=("y",)).result(sums.of("self"), RUN)

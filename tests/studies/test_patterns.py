@@ -24,6 +24,7 @@ def pattern_of(maps, norms=None, study=None):
         "weights": torch.tensor(np.asarray(maps), dtype=torch.float32)[None, None],
         "transformed_norms": torch.tensor(np.ones(N) if norms is None else norms, dtype=torch.float32)[None, None],
     }
+    kept["visible"] = (kept["weights"] != 0).any(dim=1).float()
     block = nl.Block("self", 0, "attention", (0,), 0.0, "text", "text", kept, ((N, N),))
     run = Facts(None, "made", "by hand", Signature(()), ("other",), None, 0, N)
     seen = (study or PatternsStudy()).see(seen_block(run, block, group, group, 0))

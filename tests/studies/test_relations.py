@@ -59,6 +59,7 @@ def see_by_hand(lens, items, maps, norms=None, length=128):
         if norms is not None:
             lengths[row, 0, :n] = torch.as_tensor(norms(n, index), dtype=torch.float32)
     kept = {"weights": weights, "transformed_norms": lengths}
+    kept["visible"] = (kept["weights"] != 0).any(dim=1).float()
     block = nl.Block(
         "self", 0, "made", (0, 1), 0.0, "text", "text", kept, tuple((n, n) for n in group.lengths.tolist())
     )

@@ -76,6 +76,7 @@ def hand_made(lens, maps, norms=None):
     shape = (3, len(maps), lengths.max())
     f = torch.ones(shape) if norms is None else torch.tensor(norms, dtype=torch.float32).expand(shape).clone()
     kept = {"weights": weights, "transformed_norms": f}
+    kept["visible"] = (kept["weights"] != 0).any(dim=1).float()
     block = Block("self", 0, "attention", tuple(range(len(maps))), 0.0, "text", "text", kept, ())
     run = replace(blocks.RUN, lens=lens, kept={})
     return SETTINGS.see(seen_block(run, block, group, group, 0))

@@ -52,6 +52,7 @@ def result_of(vectors, texts, **choices):
         "transformed_norms": vectors.norm(dim=-1),
         "head_vectors": algebra.head_vectors(weights, vectors),
     }
+    kept["visible"] = (kept["weights"] != 0).any(dim=1).float()
     block = Block(
         "self",
         0,
@@ -178,7 +179,7 @@ def test_shuffling_keeps_the_number_of_pairs_and_their_sequences(lengths, heads,
     values = torch.randn(len(lengths), heads, len(pairs.first), generator=torch.Generator().manual_seed(seed))
     values = values.masked_fill(~torch.from_numpy(pairs.allowed)[:, None], -torch.inf)
     high = high_pairs(values, rule="top", threshold=0.3)
-    drawn = shuffled(pairs, high, np.random.default_rng(seed))
+    drawn = shuffled(pairs, high, group, seed)
     np.testing.assert_array_equal(drawn.summed(), high.summed())
     assert pairs.allowed[drawn.batch, drawn.pair].all()
     assert len(set(zip(drawn.cell.tolist(), drawn.pair.tolist(), strict=True))) == len(drawn.pair)

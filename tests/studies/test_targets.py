@@ -94,6 +94,7 @@ def result_of(maps, norms, ids, special=(), tokens=None):
         "weights": torch.tensor(maps, dtype=torch.float32)[None, None],
         "transformed_norms": torch.tensor(norms, dtype=torch.float32)[None, None],
     }
+    kept["visible"] = (kept["weights"] != 0).any(dim=1).float()
     block = nl.Block("self", 0, "attention", (0,), 0.0, "text", "text", kept, ((n, n),))
     run = Facts(None, "made", "by hand", Signature(()), ("other",), None, 0, n)
     seen = seen_block(run, block, group, group, 0)

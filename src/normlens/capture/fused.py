@@ -24,8 +24,8 @@ def attention_weights(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """α and the values of `scaled_dot_product_attention`, key and value heads repeated where they are shared."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores, α and values of `scaled_dot_product_attention`, key and value heads repeated where they are shared."""
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
@@ -44,7 +44,7 @@ def attention_weights(
         )
         if bool(blind.any()):
             weights = weights.masked_fill(blind, 0.0)
-    return weights, value
+    return scores, weights, value
 
 
 def multi_head(

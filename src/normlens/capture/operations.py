@@ -26,6 +26,7 @@ class Product:
     weight_axes: tuple[int, int]  # axes of the weights, as the model had them, that are tgt and src
     value_axes: tuple[int, int]  # axes of the values that are src and head_dim
     query_side: int = 0  # which factor of the scores holds the queries, when they are a product
+    scores: Float[Tensor, "lead tgt src"] | None = None  # what the softmax got, laid out as the weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -69,14 +69,17 @@ def assemble(
     outputs = [_pick(rows, layout.rows) for layout in layouts]
     weights, values = parts[0] if len(parts) == 1 else _joined(*zip(*parts, strict=True))
     output = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
+    scores = _scores(pieces, layouts)
     tgt, src, order = axes_of(pieces, layouts, positions)
     if order.queries is not None:
         index = order.queries
         weights = weights.gather(2, index[:, None, :, None].expand(weights.shape))
         output = output.gather(1, index[:, :, None].expand(output.shape))
+        scores = None if scores is None else scores.gather(2, index[:, None, :, None].expand(scores.shape))
     if order.keys is not None:
         weights = weights.gather(3, order.keys[:, :, None, :].expand(weights.shape))
         values = values.gather(2, order.keys[..., None].expand(values.shape))
+        scores = None if scores is None else scores.gather(3, order.keys[:, :, None, :].expand(scores.shape))
     return Attended(
         order=pieces[0].order,
         where=pieces[0].where,
@@ -86,6 +89,7 @@ def assemble(
         out_weight=_pick(projection.weight, channels),
         out_bias=projection.bias,
         output=output,
+        scores=scores,
         tgt=tgt,
         src=src,
     )
@@ -162,11 +166,20 @@ def _layout(piece: Piece, rows: Tensor) -> Layout:
 
 def _part(piece: Piece, layout: Layout) -> tuple[Tensor, Tensor]:
     assert piece.product is not None
-    weights, values = _pick(piece.product.weights, layout.lead), _pick(piece.product.values, layout.lead)
-    if not _in_order(layout.tgt[0], weights.shape[2]) or not bool((layout.tgt == layout.tgt[0]).all()):
-        index = layout.tgt[:, None, :, None].expand(-1, weights.shape[1], -1, weights.shape[3])
-        weights = weights.gather(2, index)
-    return weights, values
+    return _by_head(piece.product.weights, layout), _pick(piece.product.values, layout.lead)
+
+
+def _scores(pieces: tuple[Piece, ...], layouts: tuple[Layout, ...]) -> Tensor | None:
+    """What the softmax got, as the weights are laid out; None for several windows, or where it cannot be told."""
+    product = pieces[0].product if len(pieces) == 1 else None
+    return None if product is None or product.scores is None else _by_head(product.scores, layouts[0])
+
+
+def _by_head(maps: Tensor, layout: Layout) -> Tensor:
+    maps = _pick(maps, layout.lead)
+    if not _in_order(layout.tgt[0], maps.shape[2]) or not bool((layout.tgt == layout.tgt[0]).all()):
+        maps = maps.gather(2, layout.tgt[:, None, :, None].expand(-1, maps.shape[1], -1, maps.shape[3]))
+    return maps
 
 
 def _pick(tensor: Tensor, index: Tensor) -> Tensor:

@@ -51,6 +51,7 @@ class Attended:
     out_weight: Float[Tensor, "head head_dim model"]  # W_O, one slice per head; of matrices in a row their product
     out_bias: Float[Tensor, " model"] | None  # b_O, owned by no token
     output: Float[Tensor, "batch tgt model"]  # what the model itself computed
+    scores: Float[Tensor, "batch head tgt src"] | None = None  # what the softmax got; None where it cannot be told
     tgt: Axis = NO_AXIS
     src: Axis = NO_AXIS
     seen: Sequence[Seen] = field(default=(), repr=False)  # all attention of the pass so far

@@ -47,22 +47,24 @@ def run(
     where: Callable[[], str] | None = None,
     stand_in: str | None = None,
     chains: Mapping[str, int] | None = None,
+    scores: bool = False,
 ) -> Ran:
     """One forward pass of `model`; each attention block goes to `on_block` as soon as it is complete.
 
     With a `stand_in`, a user's own attention implementation is replaced by it, and the output must be that of the model
     as configured. `chains`: output matrices that further matrices follow, as an earlier pass has shown.
+    `scores`: keep what the softmax got, to tell which keys were masked.
     """
     users, opaque = beyond_reading(model)
     own = users if stand_in is not None else ()
     if not users and not opaque:
         with as_found(model):
-            return run_as_set(model, inputs, on_block, where=where, chains=chains)
+            return run_as_set(model, inputs, on_block, where=where, chains=chains, scores=scores)
     with one_at_a_time(True):
         written: list[tuple[str, Tensor]] = []
         if not own:
             with as_found(model), switched(model, opaque):
-                return run_as_set(model, inputs, on_block, where=where, chains=chains)
+                return run_as_set(model, inputs, on_block, where=where, chains=chains, scores=scores)
         with outputs_of_matrices(model) as configured:
             expected = run_untapped(model, inputs, seed=None).output
 
@@ -71,7 +73,7 @@ def run(
             on_block(attended)
 
         with as_found(model), switched(model, (*opaque, *own)):
-            ran = run_as_set(model, inputs, noted, where=where, chains=chains)
+            ran = run_as_set(model, inputs, noted, where=where, chains=chains, scores=scores)
     _agree(tensors(ran.output), tensors(expected), own, output_tolerance(tensors(expected)))
     for out, output in written:
         theirs = configured.get(out.removesuffix(".weight"), [])
@@ -108,9 +110,10 @@ def run_as_set(
     *,
     where: Callable[[], str] | None = None,
     chains: Mapping[str, int] | None = None,
+    scores: bool = False,
 ) -> Ran:
     """The pass itself, on whatever attention the model is set to at the moment; nothing is put back."""
-    tap = Tap(parameter_names(model), on_block, where=where, chains=chains)
+    tap = Tap(parameter_names(model), on_block, where=where, chains=chains, scores=scores)
     with torch.inference_mode(False), torch.no_grad(), torch.compiler.set_stance("force_eager"):
         given = tap.positions.begin(fresh(inputs))
         with tap:

@@ -43,6 +43,7 @@ class Softmax:
     is_router: bool  # its input came straight from a matrix: a choice among experts or classes, not among tokens
     used: bool = False
     read: bool = False  # something is computed with it
+    scores: Tensor | None = None  # what it got, until its values are multiplied or it is changed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,12 +68,14 @@ class Tap(TorchFunctionMode):
         *,
         where: Callable[[], str] | None = None,
         chains: Mapping[str, int] | None = None,
+        scores: bool = False,
     ) -> None:
         """`names`: parameter names by address. `where`: the module now running; asked for, the tap explains losses.
-        `chains`: how many further matrices follow an output matrix before anything else does."""
+        `chains`: how many further matrices follow an output matrix before anything else does. `scores`: keep what the
+        softmax got."""
         super().__init__()
         self.names, self.on_block, self.where = names, on_block, where
-        self.chains = chains or {}
+        self.chains, self.scores = chains or {}, scores
         self.positions = Positions()
         self.softmaxes: list[Softmax] = []
         self.pieces: list[Piece] = []
@@ -145,6 +148,10 @@ class Tap(TorchFunctionMode):
         track = self.positions.track(result)
         scores = track is not None and track.rows is not None and track.columns is not None
         softmax = Softmax(next(self.order), self._here(), is_router=source.linear and not scores)
+        if self.softmaxes:
+            self.softmaxes[-1].scores = None
+        if scores and self.scores:
+            softmax.scores = args[0] if args else kwargs.get("input")
         self.softmaxes.append(softmax)
         _set(result, Mark(softmax=softmax))
 
@@ -163,6 +170,11 @@ class Tap(TorchFunctionMode):
                         softmax.is_router = True
                         continue
                     softmax.used = True
+                    scores, softmax.scores = softmax.scores, None
+                    if scores is not None and scores.shape == operand.shape:
+                        both = (scores, operands[1]) if at == 0 else (operands[0], scores)
+                        like = as_product(name, (args[0], *both) if name == "einsum" else both, at)
+                        product = replace(product, scores=None if like is None else like.weights)
                     self._begin(product, result, owners)
                     return
         self._count(name, operands, kwargs)
@@ -309,10 +321,12 @@ class Tap(TorchFunctionMode):
 
     def _fused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
         call = dict(zip(SCALED, args, strict=False)) | kwargs
-        weights, values = attention_weights(**call)
+        scores, weights, values = attention_weights(**call)
         context = torch.matmul(weights, values)
-        product = as_product("matmul", (weights, values), 0)
+        product, masked = (as_product("matmul", (maps, values), 0) for maps in (weights, scores))
         assert product is not None
+        assert masked is not None
+        product = replace(product, scores=masked.weights if self.scores else None)
         asked, answered = (self.positions.track(call[side]) for side in ("query", "value"))
         queries, keys = (self.positions.along(call[side], weights.shape) for side in ("query", "value"))
         nowhere: frozenset[str] = frozenset()
@@ -380,7 +394,7 @@ class Tap(TorchFunctionMode):
             if mark is NOTHING:
                 continue
             if mark.softmax is not None:
-                mark.softmax.read = True
+                mark.softmax.read, mark.softmax.scores = True, None
             if mark.reader is not None:
                 mark.reader.other(is_sum=name.strip("_") in SUMS)
             if mark.pending is not None:

@@ -13,6 +13,11 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def natural(text: str) -> int:
+    """A whole number, 0 or above."""
+    return 0 if text == "0" else positive(text)
+
+
 def gigabytes(text: str) -> float:
     """Memory of a worker; torch alone takes half a gigabyte."""
     try:

@@ -6,12 +6,13 @@ import argparse
 import json
 import shutil
 import sys
-from difflib import get_close_matches
 from typing import Any
 
+from normlens.cli.arguments import natural
 from normlens.cli.options import add_corpus, add_model, corpus_from, load_from, run_options
 from normlens.cli.progress import Progress
 from normlens.cli.study import add_output
+from normlens.errors import nearest
 from normlens.exhibits import DASH, Column, Row, Table, bullet, text_table
 from normlens.studies import LOSSES, Report, StudyError, heads
 from normlens.views import visible_line
@@ -46,7 +47,7 @@ def register(commands: Any) -> None:
         "--sort", default="layer", metavar="COLUMN", help="column to sort by, the largest first (default: layer)"
     )
     parser.add_argument(
-        "--rows", type=int, default=ROWS, metavar="N", help=f"heads to print (default: {ROWS}; 0: all of them)"
+        "--rows", type=natural, default=ROWS, metavar="N", help=f"heads to print (default: {ROWS}; 0: all of them)"
     )
     parser.add_argument("--loss", choices=LOSSES, help="loss of the importance (default: what the model was made for)")
     add_output(parser)
@@ -79,10 +80,9 @@ def run(options: argparse.Namespace) -> int:
 def in_order(rows: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
     """Rows by a column: numbers from the largest on, texts by the alphabet, heads without a value last."""
     if column not in rows[0]:
-        near = get_close_matches(column, rows[0], n=1)
         raise StudyError(
             f"There is no column '{column}' to sort by.",
-            do=(f"did you mean '{near[0]}'? " if near else "") + f"Choose among {', '.join(rows[0])}.",
+            do=f"{nearest(column, rows[0])}Choose among {', '.join(rows[0])}.",
         )
     if column in IN_ORDER:
         return rows

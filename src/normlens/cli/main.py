@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -16,7 +17,7 @@ from importlib import import_module
 from textwrap import fill
 from typing import Any
 
-from normlens.errors import NormlensError
+from normlens.errors import NormlensError, nearest
 from normlens.version import __version__
 
 COMMANDS = {  # each is a module of its name here, whose register(commands) adds its parser
@@ -41,6 +42,7 @@ EPILOG = """examples:
   normlens study categories --corpus texts.txt     # one of them, in the terminal
   normlens heads --corpus texts.txt --out heads    # what each head does, as a table and a page
   normlens sinks --corpus texts.txt                # attention sinks, head by head
+  normlens segment story.txt                       # a text, cut where attention says so
   normlens align --source a.de --target a.en       # word alignments from the bundled translation models
   normlens aer links.txt --gold gold.talp          # error rate of a file of word links
   normlens nmt train --source a.de --target a.en --out de-en
@@ -109,9 +111,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             commands.add_parser(name, help=what)
     options, rest = parser.parse_known_args(arguments)
     if rest:
-        file = next((word for word in rest if not word.startswith("-")), None)
-        hint = f"\n  Give a corpus with --corpus, as in: --corpus {shlex.quote(file)}" if file else ""
-        parser.error(f"unrecognized arguments: {shlex.join(rest)}" + (hint if hasattr(options, "corpus") else ""))
+        command = commands.choices[arguments[0]]
+        flags = re.findall(r"--[a-z-]+", command.format_usage())
+        hint = nearest(rest[0].partition("=")[0], flags)
+        if not hint and hasattr(options, "corpus") and not rest[0].startswith("-"):
+            hint = f"Give a corpus with --corpus, as in: --corpus {shlex.quote(rest[0])}"
+        command.error(f"unrecognized arguments: {shlex.join(rest)}" + (f"\n  Do: {hint.strip()}" if hint else ""))
     if hasattr(options, "check"):
         options.check(options)
     return options

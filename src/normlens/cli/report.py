@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from normlens.cli.options import add_corpus, add_model, load_from, study_from
-from normlens.cli.studies import list_of_studies, studies_from
+from normlens.cli.studies import add_settings, list_of_studies, studies_from
 from normlens.studies import DEFAULT, Report
 from normlens.views import check
 
@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   normlens report --model gpt2 --corpus posts.csv --column body --limit 500 --out posts
   normlens report --corpus wiki.txt --category 'numbers=/[0-9]+/' --category 'the=the,The' --out mine
   normlens report --studies categories,my_study.py:MyStudy --out own   # one study of ours, one of your own
+  normlens report --studies sinks,targets --set threshold=0.2 --out sinks   # with other arguments
   normlens report --corpus wiki.txt --out wiki --resume        # continue after an interruption
 """
 
@@ -38,6 +39,7 @@ def register(commands: Any) -> None:
         + ", ".join(DEFAULT)
         + ")",
     )
+    add_settings(parser)
     add_corpus(parser)
     add_model(parser)
     parser.set_defaults(run=run, check=partial(_check, parser))
@@ -46,7 +48,7 @@ def register(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Study, write, print."""
     check()
-    studies = studies_from(options.studies)
+    studies = studies_from(options.studies, options.settings)
     report = Report(study_from(options, load_from(options), studies=studies, folder=options.out))
     page = report.save(options.out)
     print(report.show())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import inspect
 import sys
@@ -10,34 +11,33 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from normlens.errors import nearest
 from normlens.studies import DEFAULT, STUDIES, Study, StudyError, chosen
 
 
-def studies_from(text: str | None) -> tuple[Study[Any], ...]:
-    """Studies by name, and the user's own as file.py:Class or package.module:Class, separated by commas."""
-    if text is None:
-        return chosen(DEFAULT)
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    return chosen([_own(name) if ":" in name else name for name in names])
+def studies_from(text: str | None, settings: Sequence[str] = ()) -> tuple[Study[Any], ...]:
+    """Studies by name, and the user's own as file.py:Class or package.module:Class, separated by commas.
 
-
-def study_from_settings(text: str, settings: Sequence[str]) -> tuple[Study[Any], ...]:
-    """One study, made with the arguments NAME=VALUE instead of its defaults."""
-    studies = studies_from(text)
-    if not settings:
-        return studies
-    kind = type(studies[0])
-    known = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
-    arguments = {}
+    A setting NAME=VALUE, or STUDY.NAME=VALUE, is an argument of the study that has it, instead of its default.
+    """
+    names = [name.strip() for name in (text or "").split(",") if name.strip()] if text is not None else DEFAULT
+    studies = chosen([_own(name) if ":" in name else name for name in names])
+    known = {study.name: inspect.signature(type(study)).parameters for study in studies}
+    arguments: dict[str, dict[str, Any]] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
-        if len(studies) > 1 or not equals or name not in known:
+        owner, _, argument = name.rpartition(".")
+        owners = [study for study in known if argument in known[study] and owner in ("", study)]
+        if not equals or len(owners) != 1:
+            names = [f"{study}.{one}" if len(known) > 1 else one for study in known for one in known[study]]
             raise StudyError(
-                f"--set {setting} sets nothing of the study '{text}'.",
-                do=f"give --set NAME=VALUE, where NAME is {' or '.join(known)}." if known else "leave it out.",
+                f"--set {setting} sets nothing of {', '.join(known)}.",
+                do=nearest(name, names) + f"Give --set NAME=VALUE, where NAME is {' or '.join(names)}."
+                if names
+                else "leave it out.",
             )
-        arguments[name] = _value(setting, value, known[name])
-    return chosen([kind(**arguments)])
+        arguments.setdefault(owners[0], {})[argument] = _value(setting, value, known[owners[0]][argument].default)
+    return chosen([type(one)(**arguments[one.name]) if one.name in arguments else one for one in studies])
 
 
 def _value(setting: str, text: str, default: Any) -> Any:
@@ -55,7 +55,26 @@ def _value(setting: str, text: str, default: Any) -> Any:
             return {part.rpartition(":")[2]: _member(part, "function") for part in parts}
         return text
     except (ValueError, KeyError) as error:
-        raise StudyError(f"--set {setting} has a value of another type.", do=f"its default is {default!r}.") from error
+        example = {True: "yes", False: "no"}[default] if isinstance(default, bool) else _written(default)
+        raise StudyError(
+            f"--set {setting} has a value of another type.", do=f"give one as its default: {example}."
+        ) from error
+
+
+def _written(default: Any) -> str:
+    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the studies."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="NAME=VALUE",
+        help="an argument of a study, several values as a,b,c; STUDY.NAME=VALUE where several have it; may be repeated",
+    )
 
 
 def list_of_studies() -> str:
@@ -67,6 +86,12 @@ def list_of_studies() -> str:
 def _own(name: str) -> Any:
     """An instance of a class in a file or a module."""
     made = _member(name, "class")
+    if not isinstance(made, type):
+        raise StudyError(
+            f"{name} is no class, so it is no study.",
+            got=f"a {type(made).__name__}.",
+            do="give file.py:Class; a function over pairs of tokens goes to `normlens study targets --set own=...`.",
+        )
     try:
         return made()
     except Exception as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from normlens.cli.options import add_corpus, add_model, load_from, study_from
-from normlens.cli.studies import list_of_studies, study_from_settings
+from normlens.cli.studies import add_settings, list_of_studies, studies_from
 from normlens.studies import Report, Study
 from normlens.views import check
 
@@ -33,14 +33,7 @@ def register(commands: Any) -> None:
         epilog=list_of_studies() + EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help="a study listed below, or your own as file.py:Class")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="NAME=VALUE",
-        help="an argument of the study, several values as a,b,c; may be repeated",
-    )
+    add_settings(parser)
     add_output(parser)
     add_corpus(parser)
     add_model(parser)
@@ -55,7 +48,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Study, print, write."""
-    return run_studies(options, study_from_settings(options.name, options.settings))
+    return run_studies(options, studies_from(options.name, options.settings))
 
 
 def run_studies(options: argparse.Namespace, studies: Sequence[str | Study[Any]]) -> int:

@@ -154,7 +154,7 @@ class Scatter:
 @dataclass(frozen=True, slots=True)
 class Bar:
     name: str
-    value: float
+    value: float | int
     low: float | None = None  # ends of an interval
     high: float | None = None
     group: str = ""

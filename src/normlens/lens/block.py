@@ -90,6 +90,11 @@ class Block:
         """zᵢ·zⱼ, how alike what a head writes for two tokens is; of self-attention."""
         return self["similarity"]
 
+    @property
+    def visible(self) -> Float[Tensor, "batch tgt src"]:
+        """1 where the query may attend to the key, 0 where the key is masked."""
+        return self["visible"]
+
     def __getitem__(self, name: str) -> Tensor:
         """Any quantity by its name: kept, or computed now from what was kept."""
         if name in self.kept:

@@ -16,7 +16,7 @@ from normlens.errors import NormlensError
 from normlens.lens.axes import Namer
 from normlens.lens.block import Block
 from normlens.lens.wiring import Kind, Roles, Wire, layer_of
-from normlens.measures import QUANTITIES, measured
+from normlens.measures import QUANTITIES, measured, needed
 from normlens.models import Encoded, InputError, Subject
 
 
@@ -77,7 +77,8 @@ class Pass:
                     raise
 
         try:
-            ran = run(self.subject.model, self.encoded.inputs, receive, **self.examination.options)
+            scores = any("scores" in quantity.needs for quantity in needed(fields))
+            ran = run(self.subject.model, self.encoded.inputs, receive, scores=scores, **self.examination.options)
         except IndexError as error:
             if error in raised:
                 raise

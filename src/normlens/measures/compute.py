@@ -103,6 +103,8 @@ class _Record:
 
 def _record(attended: Attended, heads: Sequence[int] | None, has_gram: bool) -> _Record:
     tensors = {name: _at_least_single(getattr(attended, name)) for name in ("weights", *RECORD)}
+    if attended.scores is not None:
+        tensors["scores"] = attended.scores
     if heads is not None:
         index = torch.tensor(heads, device=tensors["weights"].device)
         tensors = {
@@ -125,6 +127,8 @@ def _made(record: _Record, name: str) -> Tensor:
         if record.has_gram:
             return algebra.transformed_norms(_value(record, "gram"))
         return algebra.lengths(values, out_weight)
+    if name == "scores":  # unknown, so that a pair to which no head gives any weight is taken for masked
+        return torch.where(record.tensors["weights"] != 0, 0.0, -torch.inf)
     quantity = DECLARED[name]
     return quantity.compute(*(_value(record, need) for need in quantity.needs))
 

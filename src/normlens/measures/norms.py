@@ -24,6 +24,16 @@ head_vectors, similarity = algebra.head_vectors, algebra.similarity
 coordinates, transformed_sums = algebra.coordinates, algebra.transformed_sums
 
 
+MASKED = -5000.0  # a score below is that of a mask: those in use add −10,000 or less
+
+
+def visible(
+    weights: Float[Tensor, "batch head tgt src"], scores: Float[Tensor, "batch head tgt src"]
+) -> Float[Tensor, "batch tgt src"]:
+    """1 where some head may attend, whatever weight it gives: a weight can be too small for a number and be 0."""
+    return (scores.amax(dim=1) > MASKED).to(weights)
+
+
 def value_sums(values: Float[Tensor, "batch head src head_dim"]) -> Float[Tensor, "batch head src"]:
     """‖v(x)‖₁, the sum of the absolute values of a value vector."""
     return values.abs().sum(dim=-1)

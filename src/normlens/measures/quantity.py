@@ -19,7 +19,7 @@ RECORD = {  # fields of the record of a block that a quantity may need, beside o
     "values": ("batch", "head", "src", "head_dim"),
     "out_weight": ("head", "head_dim", "model"),
 }
-SHARED = ("gram", "norms")  # worked out at most once for a block, for several quantities of ours
+SHARED = ("gram", "norms", "scores")  # worked out at most once for a block, for several quantities of ours
 
 
 class MeasureError(NormlensError, ValueError):
@@ -128,7 +128,13 @@ _OF_KEYS = (
         ("batch", "head", "src"), ("values", "out_weight"), _ours("transformed_sums"), batched=True,
     ),
 )  # fmt: skip
-DECLARED: dict[str, Quantity] = {quantity.name: quantity for quantity in (*_PAPER, *_HALEVI, *_OF_KEYS)}
+_OF_PAIRS = (
+    Quantity(
+        "visible", "visible", "1 where the query may attend to the key, 0 where the key is masked.",
+        ("batch", "tgt", "src"), ("weights", "scores"), _ours("visible"), batched=True,
+    ),
+)  # fmt: skip
+DECLARED: dict[str, Quantity] = {quantity.name: quantity for quantity in (*_PAPER, *_HALEVI, *_OF_KEYS, *_OF_PAIRS)}
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType(DECLARED)
 DEFAULT = ("weights", "transformed_norms", "weighted_norms", "summed_norms")
 

@@ -63,6 +63,8 @@ def subject(
                 do="leave them out, and convert the model before loading: model.to(...).",
             )
         return _checked(Subject(_unwrapped(source), tokenizer, _name_of(source), digest(source)))
+    if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
+        raise LoadError(f"There is no dtype '{dtype}'.", do="give float32, float16 or bfloat16.")
     folder = default_folder() if source is None else source
     name = "all-MiniLM-L6-v2" if source is None else str(source)
     options = {"revision": revision, "trust_remote_code": trust_remote_code}

@@ -40,7 +40,7 @@ from normlens.studies.study import Study, StudyError
 from normlens.studies.sums import Sums, padded
 
 LAST = 2  # layers that change most in the paper
-FIELDS = ("weights", "transformed_norms")
+FIELDS = ("weights", "transformed_norms", "visible")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +174,8 @@ class _Compared:
                 if mine.ids != theirs.ids:
                     raise StudyError(
                         f"The two models do not read the same tokens, so their maps cannot be compared: {self.label}.",
-                        got=f"{' '.join(mine.tokens[:8])} and {' '.join(theirs.tokens[:8])}",
+                        got=" for one model and ".join(f"'{' '.join(s.tokens[:8])}'" for s in (mine, theirs))
+                        + " for the other.",
                         cause="another tokenizer, or a model that takes fewer tokens.",
                         do="compare models of one tokenizer, and give a --length that both take.",
                     )

@@ -111,7 +111,7 @@ class ContrastStudy(Study[Contrast]):
         return super().counter(sums, run)
 
     def see(self, seen: Seen) -> Mapping[str, Statistic]:
-        masks, sizes = seen.src.once(f"contrast of {seen.kind}", lambda _: self._masks(seen))
+        masks, sizes = seen.src.once(f"{self.name} of {seen.kind}", lambda _: self._masks(seen))
         visible = seen.pairs.cpu()[..., None, None]
         pairs = (sizes * visible).sum(dim=(1, 2)).double().numpy()  # (batch, direction, set)
         there = pairs.sum(axis=(1, 2)) > 0
@@ -119,7 +119,9 @@ class ContrastStudy(Study[Contrast]):
             "texts": Moments.of((pairs > 0).astype(float)),
             "both": Moments.of((pairs > 0).all(axis=2).astype(float)),
             "pairs": Moments.of(pairs),
-            "occurrences": Moments.of(seen.src.once(f"contrasted {seen.kind}", lambda _: self._occurrences(seen))),
+            "occurrences": Moments.of(
+                seen.src.once(f"words of {self.name} {seen.kind}", lambda _: self._occurrences(seen))
+            ),
         }
         if seen.block.tgt == seen.block.src:
             far = (torch.arange(sizes.shape[1])[:, None] - torch.arange(sizes.shape[2])).abs()[..., None, None]

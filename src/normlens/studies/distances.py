@@ -79,7 +79,7 @@ class DistancesStudy(Study[Distances]):
         "This attention is causal: a query sees only itself and earlier tokens, so early queries bring heads closer."
     )
 
-    def __init__(self, *, queries: int = 8, clusters: int = 0) -> None:
+    def __init__(self, *, queries: int = 4, clusters: int = 0) -> None:
         if queries < 1 or clusters < 0:
             raise StudyError(
                 f"queries must be at least 1 and clusters at least 0 (got {queries} and {clusters}).",
@@ -169,7 +169,7 @@ class _Comparing:
         self.kept.setdefault(seen.kind, []).append(_Rows(seen.layer, rows, batch, seen.src.lengths))
         masks = seen.src.once(f"predicates of {seen.kind}", lambda _: pair_masks(seen, PREDICATES.values()))
         masks = masks[batch, queries].to(weights)
-        visible = (weights != 0).any(dim=1, keepdim=True).to(weights)
+        visible = seen.pairs[batch, queries][:, None].to(weights)
         has_key = (torch.matmul(visible, masks) > 0).cpu().numpy()  # (query, 1, target)
         for measure, maps in rows.items():
             shares = torch.matmul(maps, masks).cpu().double().numpy()  # (query, head, target)
@@ -193,8 +193,10 @@ class _Comparing:
         """Random queries of every sequence: their sequences and positions, the same for every layer."""
 
         def draw(group: Group) -> tuple[np.ndarray, np.ndarray]:
-            chance = np.random.default_rng((seen.run.seed, seen.number))
-            drawn = [np.sort(chance.permutation(n)[: self.study.queries]) for n in group.lengths]
+            drawn = []
+            for ids, length in zip(group.ids, group.lengths, strict=True):
+                chance = np.random.default_rng([seen.run.seed, *ids[:length].tolist()])
+                drawn.append(np.sort(chance.permutation(length)[: self.study.queries]))
             return np.repeat(np.arange(len(drawn)), [len(queries) for queries in drawn]), np.concatenate(drawn)
 
         return seen.tgt.once("drawn queries", draw)

@@ -43,7 +43,8 @@ def sentences(result: Distances) -> list[str]:
             same = int((result.layer_of[nearest.argmin(axis=1)] == result.layer_of).sum())
             chance = sum(n * (n - 1) for n in result.heads) / (heads - 1)
             lines.append(
-                f"{by}, the mean distance is {number(within)} between heads of one layer and {number(across)} between "
+                f"{by}, the mean Jensen-Shannon distance (0 to {number(np.log(2))} nats) is {number(within)} between "
+                f"heads of one layer and {number(across)} between "
                 f"heads of different layers. The nearest other head is of the same layer for {same} of {count(heads)} "
                 f"heads, where {number(chance)} would be expected by chance."
             )

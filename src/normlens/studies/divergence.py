@@ -18,20 +18,24 @@ def distributions(maps: Float[Tensor, "*row key"]) -> Float[Tensor, "*row key"]:
 
 def divergence(one: Float[Tensor, "*row key"], other: Float[Tensor, "*row key"]) -> Float[Tensor, "*row"]:
     """JS of each row of two stacks of distributions."""
-    return (_entropy((one + other) / 2) - (_entropy(one) + _entropy(other)) / 2).clamp_min(0)
+    return (entropy((one + other) / 2) - (entropy(one) + entropy(other)) / 2).clamp_min(0)
 
 
 def all_divergences(rows: Float[Tensor, "head query key"]) -> Float[Tensor, "query head head"]:
     """JS of every two heads at every query; only half of the pairs are computed."""
     heads, queries, _ = rows.shape
-    entropies = _entropy(rows)
+    halves = (rows / 2).add_(torch.finfo(rows.dtype).tiny)  # no 0, of which the logarithm is infinite
+    entropies = entropy(rows) / 2
     table = rows.new_zeros(queries, heads, heads)
+    middle, logs = torch.empty_like(halves), torch.empty_like(halves)
     for head in range(heads):
-        middle = _entropy((rows[head] + rows[head:]) / 2)
-        table[:, head, head:] = table[:, head:, head] = (middle - (entropies[head] + entropies[head:]) / 2).T
-    return table.clamp_min(0)
+        both = torch.add(halves[head], halves[head:], out=middle[head:])
+        mixed = torch.linalg.vecdot(both, torch.log(both, out=logs[head:])).neg_()
+        table[:, head, head:] = table[:, head:, head] = (mixed - entropies[head] - entropies[head:]).T
+    table.diagonal(dim1=1, dim2=2).mul_(0)  # a row that holds nothing stays NaN
+    return table.masked_fill_(table < torch.finfo(rows.dtype).eps, 0)  # below is what rounding leaves of equal rows
 
 
-def _entropy(rows: Float[Tensor, "*row key"]) -> Float[Tensor, "*row"]:
+def entropy(rows: Float[Tensor, "*row key"]) -> Float[Tensor, "*row"]:
     """−Σ p log p; twice as fast as torch's own, which looks for zeros one by one."""
     return -(rows * rows.clamp_min(torch.finfo(rows.dtype).tiny).log()).sum(dim=-1)

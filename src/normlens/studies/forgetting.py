@@ -159,16 +159,15 @@ class ForgettingStudy(Study[Forgetting]):
             may &= keys < cut[:, None]
             early = torch.from_numpy(np.arange(seen.weights.shape[2]) < cut[:, None]).to(seen.weights)
             sizes = torch.matmul(early[:, None, None], seen.weights.abs())[:, :, 0].cpu().numpy()
-            seen_by = np.maximum(cut[:, None] - keys, 1)
+            seen_by = torch.matmul(early[:, None], seen.pairs.to(early))[:, 0].cpu().numpy()
         received = sizes.astype(np.float64) / np.maximum(seen_by, 1)[:, None]
         values, transformed = (seen[name].cpu().double().numpy() for name in ("value_sums", "transformed_sums"))
-        random = np.random.default_rng([seen.run.seed, seen.number, seen.layer])
         scores = {
             "weights": received,
             "vatp": received * values,
             "criticalkv": (received + self.floor) * transformed,
             "norms": received * seen.norms,
-            "random": random.random(received.shape),
+            "random": _random(seen),
         }
         return {name: np.where(may[:, None], shared(score, group), np.inf) for name, score in scores.items()}
 
@@ -189,6 +188,15 @@ class ForgettingStudy(Study[Forgetting]):
             f"{many(result.sequences, 'sequence')} of {count(run.items)} had at least {many(self.tokens, 'token')}."
         ]
         return Section(_sentences(result), [_figure(result), *_tables(result)], notes)
+
+
+def _random(seen: Seen) -> Float[np.ndarray, "batch head src"]:
+    """Chance that depends on the seed, the layer and the text alone, whatever batch the text is in."""
+    values = np.zeros((len(seen.src.ids), seen.weights.shape[1], seen.weights.shape[3]))
+    for row, length in enumerate(seen.src.lengths):
+        random = np.random.default_rng([seen.run.seed, seen.layer, *seen.src.ids[row, :length].tolist()])
+        values[row, :, :length] = random.random((seen.weights.shape[1], length))
+    return values
 
 
 def _later(seen: Seen, cut: Int[np.ndarray, " batch"] | None) -> Bool[Tensor, "batch tgt"]:

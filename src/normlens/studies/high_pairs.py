@@ -122,11 +122,17 @@ def high_pairs(values: Float[Tensor, "batch head pair"], *, rule: Rule, threshol
     return _indices((values >= limit) & there)
 
 
-def shuffled(pairs: Pairs, high: High, random: np.random.Generator) -> High:
-    """As many pairs of every head and sequence, drawn at random: what is high when similarities are shuffled."""
+def shuffled(pairs: Pairs, high: High, group: Group, seed: int) -> High:
+    """As many pairs of every head and sequence, drawn at random: what is high when similarities are shuffled.
+
+    Chance depends on the seed and on the text alone, whatever batch the text is in.
+    """
     counts = torch.from_numpy(high.summed().astype(np.int64))
-    keys = torch.from_numpy(random.random((*high.shape, len(pairs.first)), np.float32))
-    keys.masked_fill_(~torch.from_numpy(pairs.allowed)[:, None], 2.0)
+    keys = torch.full((*high.shape, len(pairs.first)), 2.0)
+    for row, (ids, length, allowed) in enumerate(zip(group.ids, group.lengths, pairs.allowed, strict=True)):
+        random = np.random.default_rng([seed, *ids[:length].tolist()])
+        drawn = random.random((high.shape[1], int(allowed.sum())), np.float32)
+        keys[row][:, torch.from_numpy(allowed)] = torch.from_numpy(drawn)
     most = int(counts.max()) if counts.numel() else 0
     places = keys.topk(most, dim=-1, largest=False).indices
     batch, head, rank = (torch.arange(most) < counts[:, :, None]).nonzero().T

@@ -86,8 +86,8 @@ class ImportanceStudy(Study[Importance]):
         "adding up: that is the score by token.",
         "The loss of a sequence is the mean of −log p over what it should predict: its class, its next tokens, its "
         "hidden tokens (15 % of them, all replaced by the mask token: our choice), or its translation.",
-        "The norm of a head is the mean over queries of Σ_j ‖αf(x_j)‖. It needs no loss and no gradient. The attention "
-        "weights of every query add up to 1, so by weights alone all heads are alike.",
+        "The norm of a head is the mean over queries of Σ_j ‖αf(x_j)‖. It needs no loss and no gradient. Where the "
+        "attention weights of a query add up to 1, all heads are alike by weights alone.",
     )
     causal = "This attention is causal: a query sees only itself and earlier tokens."
 

@@ -70,7 +70,7 @@ def loss_for(lens: Lens, loss: str | None) -> Loss:
         raise StudyError(
             f"'{lens.subject.name}' ({model}) has no {loss} loss.",
             got=f"a model for {made_for}.",
-            do=f"loss={made_for!r}.",
+            do=f"give a model for {loss}, or the loss of this one where it can be chosen: {made_for!r}.",
         )
     config = lens.subject.config
     several = getattr(config, "problem_type", None) in ("regression", "multi_label_classification")

@@ -66,19 +66,19 @@ class MapsStudy(Study[Maps]):
         )
 
     def see(self, seen: Seen) -> Mapping[str, Statistic]:
-        weights, contributions = seen.weights, seen.contributions
+        attention, contributions = seen.attention, seen.contributions
         rows, columns = (
             group.once(f"{self.size} parts", lambda side: parts(side.lengths, side.ids.shape[1], self.size))
             for group in (seen.tgt, seen.src)
         )
-        rows, columns = rows.to(weights), columns.to(weights).mT
+        rows, columns = rows.to(attention), columns.to(attention).mT
         rows_of_mean = rows / rows.sum(dim=-1, keepdim=True)
-        sees = rows @ seen.pairs.to(weights) @ columns > 0
+        sees = rows @ seen.pairs.to(attention) @ columns > 0
         statistics: dict[str, Statistic] = {"sees": Moments.of(sees.cpu().double().numpy())}
-        for measure, maps in (("weights", weights), ("norms", contributions)):
+        for measure, maps in (("weights", attention), ("norms", contributions)):
             raster = rows_of_mean[:, None] @ maps @ columns[:, None]
             statistics[f"map_{measure}"] = Moments.of(raster.cpu().double().numpy())
-        shared = torch.minimum(_shares(seen), contributions).sum(dim=(-1, -2)).cpu().double().numpy()
+        shared = torch.minimum(attention, contributions).sum(dim=(-1, -2)).cpu().double().numpy()
         statistics["difference"] = Moments.of(1 - shared / seen.queries[:, None])
         return statistics
 
@@ -106,15 +106,6 @@ def parts(lengths: Int[np.ndarray, " batch"], width: int, size: int) -> Float[Te
     begins = np.maximum(edges[:, :-1, None], token)
     ends = np.minimum(edges[:, 1:, None], token + 1)
     return torch.from_numpy(np.maximum(ends - begins, 0.0))
-
-
-def _shares(seen: Seen) -> Float[Tensor, "batch head tgt src"]:
-    """α as shares of its query: as it is where no weight is negative and every row adds up to 1."""
-    totals = seen.received.sum(axis=-1)
-    if (seen.least >= 0).all() and np.allclose(totals, seen.queries[:, None], rtol=1e-5):
-        return seen.weights
-    sizes = seen.weights.abs()
-    return sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
 
 
 def difference(result: Maps) -> str:

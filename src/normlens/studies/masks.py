@@ -59,7 +59,7 @@ class Masks:
     layers: tuple[int, ...]
     masks: tuple[str, ...]
     sequences: int
-    density: Float[np.ndarray, " mask"]  # share of the visible pairs that is kept
+    density: Float[np.ndarray, " mask"]  # share of the visible pairs that is kept, mean over layers
     kept: Mapping[str, Float[np.ndarray, "layer head mask"]]  # by measure
     change: Mapping[str, Float[np.ndarray, " mask"]]  # by name of CHANGES, with the mask in every layer
     alone: Mapping[str, Float[np.ndarray, "layer mask"]]  # the same with the mask in one layer; empty where not asked
@@ -133,7 +133,7 @@ class MasksStudy(Study[Masks]):
         visible = seen.pairs.cpu().sum(dim=(1, 2)).clamp_min(1)[:, None]
         statistics: dict[str, Statistic] = {"density": Moments.of((keep.sum(dim=(1, 2)) / visible).double().numpy())}
         flat = keep.flatten(1, 2).to(seen.weights)
-        for measure, maps in (("weights", seen.weights), ("norms", seen.contributions)):
+        for measure, maps in (("weights", seen.attention), ("norms", seen.contributions)):
             sums = torch.matmul(maps.flatten(2), flat).cpu().double().numpy()
             statistics[f"kept_{measure}"] = Moments.of(sums / seen.queries[:, None, None])
         return statistics
@@ -171,7 +171,9 @@ class MasksStudy(Study[Masks]):
         """The visible pairs that each mask keeps, ours and then the random ones."""
         visible = seen.pairs.cpu()
         which = zlib.crc32(visible.numpy().tobytes())  # layers may differ in what is visible
-        return seen.src.once(f"kept of {seen.kind} {which}", lambda _: self._drawn(seen, visible))
+        of_block = any(predicate.of_block for each in self.predicates.values() for predicate in each)
+        where = f"{self.name} of {seen.kind} {which} {seen.layer if of_block else ''}"
+        return seen.src.once(where, lambda _: self._drawn(seen, visible))
 
     def _drawn(self, seen: Seen, visible: Bool[Tensor, "batch tgt src"]) -> Bool[Tensor, "batch tgt src mask"]:
         itself = torch.eye(visible.shape[1], dtype=torch.bool)
@@ -193,7 +195,7 @@ class MasksStudy(Study[Masks]):
             layers=layers,
             masks=self.names,
             sequences=int(density[0].count.max()),
-            density=density[0].mean,
+            density=np.mean([moments.mean for moments in density], axis=0),
             kept={measure: padded([m.mean for m in sums.by_layer(f"kept_{measure}")[1]]) for measure in MEASURES},
             change={name: moments[0].mean for name, moments in whole.items() if moments},
             alone={name: np.stack([m.mean for m in moments]) for name, moments in single.items() if moments},

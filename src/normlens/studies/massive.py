@@ -147,8 +147,8 @@ def table(result: Massive) -> Table:
         Column("ratio", "largest / median"),
         Column("highest", "largest of all"),
         Column("coordinate", "coordinate", "text"),
-        Column("coordinate_share", "in", "percent"),
+        Column("coordinate_share", "its texts", "percent"),
         Column("place", "place", "text"),
-        Column("place_share", "in", "percent"),
+        Column("place_share", "texts there", "percent"),
     )
     return Table("massive", f"Largest |x| of {count(len(rows))} hidden states", rows, columns)

@@ -26,12 +26,14 @@ def changed(before: Any, after: Any, kind: str, later: Bool[Tensor, "batch tgt"]
     then, now = (getattr(output, name, None) for output in (before, after))
     if then and now:
         gaps = (now[-1].double() - then[-1].double()).norm(dim=-1) / then[-1].double().norm(dim=-1)
-        changes["change"] = (gaps.cpu() * rows).sum(dim=1).numpy()
+        changes["change"] = (torch.where(later, gaps.cpu(), 0.0) * rows).sum(dim=1).numpy()
     then, now = (getattr(output, "logits", None) for output in (before, after))
     if isinstance(then, Tensor) and isinstance(now, Tensor):
         apart = [_divergence(a, b).cpu() for a, b in zip(then, now, strict=True)]  # logits are wide
         of_tokens = apart[0].shape == rows.shape[1:]
-        parts = [part @ row if of_tokens else part.mean() for part, row in zip(apart, rows, strict=True)]
+        parts = [
+            part[row > 0] @ row[row > 0] if of_tokens else part.mean() for part, row in zip(apart, rows, strict=True)
+        ]
         changes["divergence"] = torch.stack(parts).numpy()
     return changes
 

@@ -50,7 +50,7 @@ class Patterns:
     def pattern(self, measure: str) -> list[list[str]]:
         """The pattern that most maps of a head follow, the first of equals; "" where there is no head."""
         return [
-            [PATTERNS[int(shares.argmax())] if np.isfinite(shares).all() else "" for shares in layer]
+            [PATTERNS[int(shares.round(9).argmax())] if np.isfinite(shares).all() else "" for shares in layer]
             for layer in self.follows[measure]
         ]
 
@@ -82,7 +82,7 @@ class PatternsStudy(Study[Patterns]):
     def see(self, seen: Seen) -> Mapping[str, Statistic]:
         if seen.block.tgt != seen.block.src:
             return {}
-        weights = seen.weights
+        weights = seen.attention
         vertical, diagonal, rest, within = (mask.to(weights).flatten(1) for mask in _masks(seen))
         masks = torch.stack([vertical, diagonal, rest, within], dim=2)
         share = (within.sum(dim=1) / rest.sum(dim=1).clamp_min(1)).cpu().double().numpy()[:, None]
@@ -163,17 +163,17 @@ def _sentences(result: Patterns) -> list[str]:
     total = sum(map(len, by_weights.values()))
     said = [f"{len(heads)} {pattern}" for pattern, heads in by_weights.items() if heads]
     changed = [name for pattern, heads in by_weights.items() for name in heads if name not in by_norms[pattern]]
-    lines = [f"By attention weights, of {count(total)} heads {listing(said)}."]
+    lines = [f"By attention weights, the patterns of {count(total)} heads are: {listing(said)}."]
     said = [f"{len(heads)} {pattern}" for pattern, heads in by_norms.items() if heads]
     lines.append(
-        f"By contributions, {listing(said)}; {percent(len(changed) / max(total, 1))} of the heads change pattern."
+        f"By contributions they are: {listing(said)}. {percent(len(changed) / max(total, 1))} of the heads change."
     )
     return lines
 
 
 def _bars(result: Patterns) -> Bars:
     bars = [
-        Bar(pattern, float(len(_counts(result, measure)[pattern])), group=symbol)
+        Bar(pattern, len(_counts(result, measure)[pattern]), group=symbol)
         for pattern in PATTERNS
         for measure, symbol in MEASURES.items()
     ]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from normlens.corpora import Corpus, Item, bare
+from normlens.corpora import corpus as as_corpus
 from normlens.models import Subject, longest, text_side, text_tokenizer
 from normlens.studies.marks import ENDS
 from normlens.studies.study import StudyError
@@ -44,7 +46,7 @@ def needle_of(subject: Subject, needle: str, question: str) -> Needle:
 
 
 def planted(
-    corpus: Corpus,
+    corpus: Any,
     subject: Subject,
     *,
     needle: str,
@@ -65,6 +67,7 @@ def planted(
         )
     if not depths or not all(0 <= depth <= 1 for depth in depths):
         raise StudyError("depths must be between 0 and 1.", got=str(tuple(depths)))
+    texts = as_corpus(corpus)
     sentence = needle_of(subject, needle, question)
     least = 2 * len(sentence.tokens)
     room = min(length, longest(subject) or length) - sentence.frame
@@ -77,22 +80,28 @@ def planted(
 
     def start() -> Iterator[Item]:
         number = 0
-        for item in corpus:
+        for item in texts:
             if item.tokens is not None:
                 raise StudyError(f"{item.where}: a needle is planted in texts, not in ready tokens.")
             _, haystack, _ = _pieces(subject, " ".join(item.texts), length)
             haystack = haystack[:room]
             if len(haystack) < least:
                 note = f"texts of fewer than {least} tokens were left out: too short for the needle"
-                corpus.notes.extend([] if note in corpus.notes else [note])
+                texts.notes.extend([] if note in texts.notes else [note])
                 continue
             at = _place(haystack, depths[number % len(depths)])
             parts = (sentence.before, haystack[:at], sentence.tokens, haystack[at:])
             tokens = sum((*parts, sentence.question, sentence.tokens, sentence.after), ())
             yield Item((), tokens, item.where)
             number += 1
+        if number == 0:
+            raise StudyError(
+                f"No text of {texts.name} is long enough for the needle.",
+                got=f"a needle of {len(sentence.tokens)} tokens, so {least} tokens of text are needed at least.",
+                do="give longer texts or a shorter needle.",
+            )
 
-    return Corpus(f"{corpus.name} with a needle", start, corpus.notes)
+    return Corpus(f"{texts.name} with a needle", start, texts.notes)
 
 
 def _place(haystack: tuple[str, ...], depth: float) -> int:

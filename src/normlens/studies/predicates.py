@@ -48,6 +48,7 @@ class Predicate:
     reading: str  # as part of a sentence: "the previous token"
     test: Callable[[Seen], Tensor]  # true where a key is meant; any of (batch, tgt, src) may be 1 wide
     any_side: bool = False  # also where queries and keys are of different texts, which have no common positions
+    of_block: bool = False  # its test may read the block, so it is asked in every layer
     source: str = ""  # of a function of the user's own: what tells it from another of its name
 
     def __repr__(self) -> str:
@@ -161,7 +162,7 @@ def own_predicates(own: Mapping[str, Any]) -> dict[str, Predicate]:
                 do=f"give it a name of letters, digits and _ that is none of {', '.join(PREDICATES)} or offset_.",
             )
         if isinstance(given, Predicate):
-            predicates[name] = replace(given, name=name, source=given.source or fingerprint(given.test))
+            predicates[name] = replace(given, name=name, of_block=True, source=given.source or fingerprint(given.test))
         elif callable(given):
             test = partial(_by_pairs, name, given)
             reading = f"keys of '{name}'"
@@ -203,7 +204,12 @@ def _tokens(group: Group) -> list[list[Token]]:
 
 
 def _by_pairs(name: str, function: Callable[[Token, Token], Any], seen: Seen) -> Bool[Tensor, "batch tgt src"]:
-    """The function, called once for every pair of real tokens."""
+    """The function, called once for every pair of real tokens, whatever the layer."""
+    where = f"{name} {id(function)} of {seen.block.tgt} {seen.block.src}"
+    return seen.src.once(where, lambda _: _pairs_by(name, function, seen))
+
+
+def _pairs_by(name: str, function: Callable[[Token, Token], Any], seen: Seen) -> Bool[Tensor, "batch tgt src"]:
     mask = torch.zeros(len(seen.src.ids), *seen.weights.shape[2:], dtype=torch.bool)
     for row, (queries, keys) in enumerate(zip(tokens_of(seen.tgt), tokens_of(seen.src), strict=True)):
         truths = [[_asked(name, function, query, key) for key in keys] for query in queries]

@@ -36,6 +36,7 @@ SHARES = {  # columns of `targets` that make a role from MOST on
     "duplicate": "copies",
     "induction": "induction",
 }
+FEW = 10  # items, below which roles are said with a caution
 COPIES = 15.0  # high pairs are copies of a token so many times as often as all pairs
 SAME_SENTENCE = 1.2  # high pairs are of one sentence so many times as often as pairs equally far apart
 ONE_TOKEN = 0.6  # share of the high pairs that the dominant token takes part in
@@ -163,6 +164,8 @@ def _sentences(findings: Findings, kind: str, heads: PerHead) -> list[str]:
         clear = sum(bool(row["role"]) for row in rows)
         said = [f"{role} ({number})" for role, number in roles.most_common()]
         sentences.append(f"{clear} of {many(len(rows), 'head')} have a clear role by our bounds: {listing(said)}.")
+        if findings.run.items < FEW:
+            sentences.append(f"{many(findings.run.items, 'item')} only: roles may change with more text.")
     else:
         studies = dict.fromkeys(column.study for column in heads.columns if column.study)
         sentences.append(f"{many(len(rows), 'head')}, described by {listing(list(studies))}; none has a clear role.")

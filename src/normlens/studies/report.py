@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from normlens.corpora import Categories, Category, Corpus, FrequencyRanks, default_corpus
 from normlens.corpora import corpus as as_corpus
-from normlens.errors import NormlensError
+from normlens.errors import NormlensError, nearest
 from normlens.exhibits import as_json, drawn, page, write
 from normlens.lens import Lens, import_pandas
 from normlens.studies.categories import CategoriesStudy
@@ -90,7 +89,10 @@ class Report:
         """The profile of every head, or one of the tables."""
         tables = self.tables | {"heads": heads} if (heads := self.heads) else self.tables
         if name not in tables:
-            raise NoTable(f"There is no table '{name}'.", got=", ".join(tables), do="choose one of these.")
+            what = "This report has no profile of heads." if name == "heads" else f"There is no table '{name}'."
+            raise NoTable(
+                what, got=f"the tables {', '.join(tables)}.", do=nearest(name, tables) or "choose one of these."
+            )
         return import_pandas().DataFrame(tables[name])
 
     def save(self, folder: str | Path) -> Path:
@@ -216,10 +218,8 @@ def chosen(studies: Sequence[str | Study[Any]]) -> tuple[Study[Any], ...]:
     names = [name for name in studies if isinstance(name, str)]
     unknown = next((name for name in names if name not in STUDIES), None)
     if unknown is not None:
-        near = get_close_matches(unknown, STUDIES, n=1)
         raise StudyError(
-            f"There is no study '{unknown}'.",
-            do=(f"did you mean '{near[0]}'? " if near else "") + f"Choose among {', '.join(STUDIES)}.",
+            f"There is no study '{unknown}'.", do=f"{nearest(unknown, STUDIES)}Choose among {', '.join(STUDIES)}."
         )
     own: list[Study[Any]] = []
     for one in studies:

@@ -92,7 +92,7 @@ class RetrievalStudy(Study[Retrieval]):
         if seen.kind != "self":
             return {}
         needle = self._needle(seen.run)
-        places = seen.src.once("needles", lambda group: _all_places(group, needle, seen.run.seed))
+        places = seen.src.once(f"needles of {self.name}", lambda group: _all_places(group, needle, seen.run.seed))
         seen.src.once("needles are causal", lambda _: seen.causal)
         rows = [row for row, place in enumerate(places) if place is not None]
         there = [place for place in places if place is not None]
@@ -116,9 +116,13 @@ class RetrievalStudy(Study[Retrieval]):
             statistics[f"rates_{measure}"] = Moments.of(rates)
             inside = np.broadcast_to(rates[..., :1], present.shape)
             statistics[f"at_depth_{measure}"] = Moments.of(inside, present)
-        keys = seen.pairs.sum(dim=2).cpu().numpy()
-        shares = [np.mean(1 / keys[row, at.copy : at.copy + size - 1]) for row, at in zip(rows, there, strict=True)]
-        statistics["chance"] = Moments.of(np.array(shares, float)[:, None] * [size, 1])
+        visible, steps = seen.pairs.cpu().numpy(), np.arange(size - 1)
+        shares = []
+        for row, at in zip(rows, there, strict=True):
+            keys = visible[row, at.copy : at.copy + size - 1]
+            meant = keys[:, at.needle : at.needle + size].sum(axis=1), keys[steps, at.needle + 1 + steps]
+            shares.append([np.mean(each / np.maximum(keys.sum(axis=1), 1)) for each in meant])
+        statistics["chance"] = Moments.of(np.array(shares, float).reshape(-1, 2))
         return statistics
 
     def see_pass(self, passed: Pass) -> Mapping[tuple[str, int], Mapping[str, Statistic]]:
@@ -129,16 +133,16 @@ class RetrievalStudy(Study[Retrieval]):
         if logits.shape[:2] != group.ids.shape:
             return {}
         size, right = len(self._needle(passed.run).ids), []
-        for row, at in enumerate(group.kept["needles"]):
+        for row, at in enumerate(group.kept[f"needles of {self.name}"]):
             if at is not None:
                 guessed = logits[row, at.copy : at.copy + size - 1].argmax(dim=-1).cpu().numpy()
                 right.append(np.mean(guessed == group.ids[row, at.copy + 1 : at.copy + size]))
-        return {("self", 0): {"predicted": Moments.of(np.array(right, float))}}
+        return {("self", 0): {"predicted": Moments.of(np.array(right, float)[:, None])}}
 
     def _needle(self, run: Facts) -> Needle:
         lens = run.lens
         assert lens is not None
-        return run.once("needle", lambda: needle_of(lens.subject, self.needle, self.question))
+        return run.once(f"needle of {self.name}", lambda: needle_of(lens.subject, self.needle, self.question))
 
     def result(self, sums: Sums, run: Facts) -> Retrieval:
         layers, moments = sums.by_layer("rates_weights")
@@ -151,7 +155,7 @@ class RetrievalStudy(Study[Retrieval]):
             found = sums.by_layer(f"at_depth_{measure}")[1]
             at_depth[measure] = padded([np.where(m.count > 0, m.mean, np.nan) for m in found])
         predicted = sums.get("0/predicted")
-        inside, on_next = sums[f"{layers[0]}/chance"].mean
+        inside, on_next = np.mean([moments.mean for moments in sums.by_layer("chance")[1]], axis=0)
         return Retrieval(
             kind=sums.kind,
             layers=layers,
@@ -160,7 +164,7 @@ class RetrievalStudy(Study[Retrieval]):
             rates=rates,
             at_depth=at_depth,
             chance=(float(inside), float(on_next)),
-            predicted=None if predicted is None else float(predicted.mean),
+            predicted=None if predicted is None else predicted.mean.item(),
         )
 
     def per_head(self, result: Retrieval) -> PerHead:
@@ -176,7 +180,7 @@ class RetrievalStudy(Study[Retrieval]):
 
     def section(self, result: Retrieval, run: Facts) -> Section:
         table = self.per_head(result).table(
-            "retrieval", "How often the top key of each head lies where", by="retrieval_next_weights", shown=12
+            "retrieval", "How often the top key of each head lies where", by="retrieval_norms", shown=12
         )
         notes = []
         if result.kind not in run.causal:

@@ -43,6 +43,7 @@ class Run:
             "causal": [],
             "uncategorised": {},
             "left_out": {},
+            "mass": {},  # by kind: sum and number of what the weights of a head add up to
             "finished": False,
         }
         if file is not None and (before := begun(file, request.identity, resume=resume)) is not None:
@@ -55,7 +56,7 @@ class Run:
             with named(study, "counter"):
                 self._counters.append((study, study.counter(Sums(self.statistics, study.name), self._asked)))
         needed = [name for study in request.studies for name in study.needs.quantities]
-        self._fields = tuple(dict.fromkeys(("weights", "transformed_norms", *needed)))
+        self._fields = tuple(dict.fromkeys(("weights", "transformed_norms", "visible", *needed)))
         self._hidden_states = any(study.needs.hidden_states for study in request.studies)
         self._whole_pass = any(study.needs.whole_pass for study in request.studies)
 
@@ -96,6 +97,8 @@ class Run:
                 self.counted["left_out"][f"{block.kind} L{block.layer}"] = "its queries or keys are no tokens"
                 return
             seen = seen_block(self._asked, block, tgt, src, number)
+            mass = self.counted["mass"].setdefault(block.kind, [0.0, 0])
+            mass[0], mass[1] = mass[0] + float(seen.mass.sum()), mass[1] + seen.mass.size
             if seen.causal and block.kind not in self.counted["causal"]:
                 self.counted["causal"].append(block.kind)
             for study, counter in self._counters:
@@ -137,6 +140,12 @@ class Run:
             *self.request.corpus.notes,
             *(f"{block} is left out: {reason}." for block, reason in sorted(counted["left_out"].items())),
             *(f"{wire.kind} L{wire.layer} is left out: {wire.reason}." for wire in lens.wires if wire.reason),
+            *(
+                f"The attention weights of a query add up to {total / size:.2f} on average ({kind} attention): the "
+                "rest goes to a learned sink and to no token. Shares of the attention are of what tokens receive."
+                for kind, (total, size) in counted["mass"].items()
+                if size and total / size < 0.99
+            ),
         ]
         uncategorised = {
             kind: dict(zip(spelled(tokenizer, [int(i) for i in counts]), counts.values(), strict=True))

@@ -122,6 +122,21 @@ class Seen:
         return self.received if (self.least >= 0).all() else self.weights.abs().sum(dim=2).cpu().numpy()
 
     @property
+    def attention(self) -> Float[Tensor, "batch head tgt src"]:
+        """α as shares of its query: as it is where no weight is negative and every row adds up to 1."""
+        if (self.least >= 0).all() and np.allclose(self.mass, 1, rtol=1e-4):
+            return self.weights
+        if "attention" not in self.kept:
+            sizes = self.weights.abs()
+            self.kept["attention"] = sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
+        return self.kept["attention"]
+
+    @property
+    def mass(self) -> Float[np.ndarray, "batch head"]:
+        """Σ_j |α| of a query, mean over queries: below 1 where a learned sink takes part of the attention."""
+        return self.sizes.sum(axis=-1) / self.queries[:, None]
+
+    @property
     def contributions(self) -> Float[Tensor, "batch head tgt src"]:
         """‖αf(x)‖ of every key as a share of its query: rows add up to 1, or are 0 where nothing is contributed."""
         if "contributions" not in self.kept:
@@ -168,7 +183,7 @@ def seen_block(run: Facts, block: Block, tgt: Group, src: Group, number: int) ->
     least = torch.stack([part.amin(dim=(1, 2)) for part in real]).amin(dim=0)
     visible = None
     if not bool((least > 0).all()):
-        visible = (weights != 0).any(dim=1)  # a pair to which no head gives any weight is masked, or padding
+        visible = block["visible"] > 0
         least = weights.masked_fill(~visible[:, None], torch.inf).amin(dim=(0, 2, 3))
     elif ragged:
         rows = torch.arange(weights.shape[2]) < torch.from_numpy(tgt.lengths)[:, None]

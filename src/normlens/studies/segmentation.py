@@ -127,7 +127,7 @@ def segment(lens: Lens, text: str, **choices: Any) -> Segmented:
         for row, values in zip(rows, found, strict=True):
             own = windows.owned[row]
             scores[windows.first[row] + np.flatnonzero(own)] = values[own]
-    words = np.searchsorted(units(text)[:, 1], windows.ends, side="left")
+    words = words_of(text, windows.ends)
     facts = {
         "cut by": cutting.by,
         **({"measure": cutting.measure} if cutting.by == "separators" else {"reach": str(cutting.reach)}),
@@ -138,6 +138,17 @@ def segment(lens: Lens, text: str, **choices: Any) -> Segmented:
     }
     uncut = Segmented(text, (), windows.tokens, scores, words, lens.signature.adding(**facts))
     return replace(uncut, cuts=tuple(cut_again(uncut, cutting)))
+
+
+def words_of(text: str, ends: Int[np.ndarray, " token"]) -> Int[np.ndarray, " token"]:
+    """The word in which each token ends; that before it for a token of white space, -1 where there is none.
+
+    >>> words_of("a cat\\n\\nThe", np.array([1, 5, 6, 7, 10])).tolist()
+    [0, 1, 1, 1, 2]
+    """
+    filled = np.array([0, *(at + 1 if not letter.isspace() else 0 for at, letter in enumerate(text))])
+    last = np.maximum.accumulate(filled)[ends]
+    return np.where(last > 0, np.searchsorted(units(text)[:, 1], last, side="left"), -1)
 
 
 def cut_again(segmented: Segmented, cutting: Cutting) -> list[int]:
@@ -177,7 +188,9 @@ def _windows(lens: Lens, text: str, size: int) -> _Windows:
             cause="it translates, or its tokenizer does not say where tokens stand in the text.",
             do="use an encoder or a decoder with a fast tokenizer, such as the bundled MiniLM.",
         )
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str):
+        raise SegmentError(f"one text is cut at a time, not a {type(text).__name__}.", do="call segment for each text.")
+    if not text.strip():
         raise SegmentError("there is no text to cut.", got=repr(text)[:40], do="give a text.")
     special = tokenizer.num_special_tokens_to_add()
     if size < special + 4:
@@ -223,7 +236,7 @@ def _scores(lens: Lens, cutting: Cutting, windows: _Windows, rows: Sequence[int]
     ids = torch.tensor([windows.ids[row] for row in rows])
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     similar = cutting.by == "similarity"
-    fields = ("head_vectors",) if similar else ("weights", "transformed_norms")
+    fields = ("head_vectors",) if similar else ("weights", "transformed_norms", "visible")
     reduce = _alike if similar else _received_norms if cutting.measure == "norms" else _received
     blocks = lens.each_block(reduce, inputs, layers=_layers(lens, cutting)[1], fields=fields)
     mean = torch.stack(blocks).mean(dim=0).cpu().double().numpy()
@@ -238,17 +251,19 @@ def _scores(lens: Lens, cutting: Cutting, windows: _Windows, rows: Sequence[int]
 
 def _received(block: Block) -> Float[Tensor, "batch src"]:
     """Attention that each key receives, over what it would receive if every query attended equally to all it sees."""
-    return _relative(block.weights.float())
+    return _relative(block.weights.float(), block["visible"])
 
 
 def _received_norms(block: Block) -> Float[Tensor, "batch src"]:
     """The same of the contributions, each query's divided by their sum."""
     norms = block.weights.float().abs() * block.transformed_norms.float()[:, :, None]
-    return _relative(norms / norms.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(norms.dtype).tiny))
+    shares = norms / norms.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(norms.dtype).tiny)
+    return _relative(shares, block["visible"])
 
 
-def _relative(maps: Float[Tensor, "batch head tgt src"]) -> Float[Tensor, "batch src"]:
-    visible = (maps != 0).any(dim=1).to(maps)
+def _relative(
+    maps: Float[Tensor, "batch head tgt src"], visible: Float[Tensor, "batch tgt src"]
+) -> Float[Tensor, "batch src"]:
     uniform = visible / visible.sum(dim=-1, keepdim=True).clamp_min(1)
     return maps.mean(dim=1).sum(dim=1) / uniform.sum(dim=1).clamp_min(torch.finfo(maps.dtype).tiny)
 
@@ -289,7 +304,7 @@ def _cuts(
     heights: dict[int, float] = {}
     for at in peaks:
         cut = int(words[at]) + 1
-        if cut < len(spelled) and (not cutting.punctuation or not spelled[cut - 1][-1].isalnum()):
+        if 0 < cut < len(spelled) and (not cutting.punctuation or not spelled[cut - 1][-1].isalnum()):
             heights[cut] = max(float(scores[at]), heights.get(cut, -np.inf))
     if cutting.segments is None:
         return sorted(cut for cut, height in heights.items() if height > cutting.threshold)

@@ -157,7 +157,9 @@ class SimilarityStudy(Study[Similarity]):
         return Needs(quantities=(SPACES[self.space],))
 
     def see(self, seen: Seen) -> Mapping[str, Statistic]:
-        pairs = seen.tgt.once("pairs", lambda group: pairs_of(group, special=self.special, unit=cast(Unit, self.unit)))
+        pairs = seen.tgt.once(
+            f"pairs of {self.name}", lambda group: pairs_of(group, special=self.special, unit=cast(Unit, self.unit))
+        )
         products = algebra.similarity(seen[SPACES[self.space]])
         values = similarities_of(products, pairs, cosine=self.measure == "cosine")
         high = high_pairs(values, rule=cast(Rule, self.rule), threshold=self.threshold)
@@ -171,9 +173,9 @@ class SimilarityStudy(Study[Similarity]):
             high.summed(distance <= self.near),
         ]
         counts = features[0].astype(np.int64)
-        random = np.random.default_rng([seen.run.seed, seen.number])
         chance = seen.tgt.once(
-            f"dominant by chance {counts.tobytes()!r}", lambda group: dominant(pairs, shuffled(pairs, high, random))
+            f"{self.name} by chance {counts.tobytes()!r}",
+            lambda group: dominant(pairs, shuffled(pairs, high, group, seen.run.seed)),
         )
         tokens, share = dominant(pairs, high)
         there = tokens >= 0
@@ -265,7 +267,7 @@ def _separators(seen: Seen) -> dict[str, Statistic]:
     special = separator_ids(seen.run.lens.subject.tokenizer if seen.run.lens is not None else None)
     src = seen.src
     members = np.stack([sentence_ends(src), src.special & np.isin(src.ids, special)], axis=-1).astype(np.float64)
-    weights = seen.received.astype(np.float64) / seen.queries[:, None, None]
+    weights = seen.attention.sum(dim=2).cpu().double().numpy() / seen.queries[:, None, None]
     norms = seen.sizes.astype(np.float64) * seen.norms
     total = norms.sum(axis=-1, keepdims=True)
     norms = np.divide(norms, total, out=np.full_like(norms, np.nan), where=total > 0)

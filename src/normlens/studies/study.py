@@ -175,7 +175,9 @@ def named(study: Study[Any], method: str) -> Iterator[None]:
     try:
         yield
     except NormlensError as error:
-        what = f"The study '{study.name}' failed in {method}(): {error.what}"
+        is_ours = type(study).__module__.startswith("normlens.")
+        where = f"The study '{study.name}'" if is_ours else f"The study '{study.name}' failed in {method}()"
+        what = f"{where}: {error.what}"
         raise StudyError(what, got=error.got, cause=error.cause, do=error.do) from error
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from normlens.exhibits import (
     Column,
@@ -34,6 +35,7 @@ from normlens.exhibits import (
     top_of,
 )
 from normlens.statistics import Moments, Statistic
+from normlens.studies.divergence import entropy
 from normlens.studies.means import extremes, mean_over
 from normlens.studies.per_head import MEASURES, HeadColumn, PerHead, by_measure, few_names
 from normlens.studies.predicates import (
@@ -75,6 +77,26 @@ class Targets:
         return self.shares[target, measure] / np.where(expected > 0, expected, np.nan)
 
 
+class _Windows:
+    """How many keys of each kind the queries see: once for all layers that see the same pairs."""
+
+    def __init__(self) -> None:
+        self.known: list[tuple[Tensor, np.ndarray, np.ndarray]] = []
+
+    def of(
+        self, pairs: Bool[Tensor, "batch tgt src"], masks: Float[Tensor, "batch pair target"]
+    ) -> tuple[Int[np.ndarray, "batch 1 target"], Float[np.ndarray, "batch target"]]:
+        """Queries that have such a key, and the share that uniform attention would give to these keys."""
+        for seen, counts, expected in self.known:
+            if seen.shape == pairs.shape and torch.equal(seen, pairs):
+                return counts, expected
+        keys = (masks.unflatten(1, tuple(pairs.shape[1:])) * pairs[..., None]).sum(dim=2)  # of each query
+        counts = (keys > 0).sum(dim=1).cpu().numpy()[:, None]
+        uniform = (keys / pairs.sum(dim=2, keepdim=True).clamp_min(1)).sum(dim=1).cpu().double().numpy()
+        self.known.append((pairs, counts, uniform / np.maximum(counts[:, 0], 1)))
+        return self.known[-1][1:]
+
+
 class TargetsStudy(Study[Targets]):
     name, title = "targets", "What does each head attend to, and what contributes there?"
     paper = (
@@ -107,22 +129,23 @@ class TargetsStudy(Study[Targets]):
         self.predicates = {**PREDICATES, **steps, **self.own}
 
     def see(self, seen: Seen) -> Mapping[str, Statistic]:
-        weights = seen.weights
-        masks = seen.src.once(f"targets of {seen.kind}", lambda _: pair_masks(seen, self.predicates.values()))
+        weights = seen.attention
+        layer = seen.layer if any(predicate.of_block for predicate in self.own.values()) else ""
+        masks = seen.src.once(
+            f"{self.name} of {seen.kind} {layer}",
+            lambda _: pair_masks(seen, self.predicates.values()).flatten(1, 2).to(weights),
+        )
         same = seen.block.tgt == seen.block.src
-        visible = seen.pairs.cpu()
-        keys = (masks & visible[..., None]).sum(dim=2)  # of each query
-        counts = (keys > 0).sum(dim=1).numpy()[:, None]  # queries that have such a key
-        uniform = (keys / visible.sum(dim=2, keepdim=True).clamp_min(1)).sum(dim=1).double().numpy()
-        expected = uniform / np.maximum(counts[:, 0], 1)
+        windows = seen.src.once(f"windows of {self.name}, {seen.kind} {layer}", lambda _: _Windows())
+        counts, expected = windows.of(seen.pairs, masks)
         statistics: dict[str, Statistic] = {"expected": Moments.of(expected, counts[:, 0] > 0)}
         for measure, maps in (("weights", weights), ("norms", seen.contributions)):
             flat = maps.flatten(2)
-            sums = torch.matmul(flat, masks.flatten(1, 2).to(flat)).cpu().double().numpy()  # (batch, head, target)
+            sums = torch.matmul(flat, masks).cpu().double().numpy()  # (batch, head, target)
             present = np.broadcast_to(counts > 0, sums.shape)
             statistics[f"shares_{measure}"] = Moments.of(sums / np.maximum(counts, 1), present)
-            entropy = torch.special.entr(maps.clamp_min(0)).sum(dim=(-1, -2)).cpu().double().numpy()
-            statistics[f"entropy_{measure}"] = Moments.of(entropy / seen.queries[:, None])
+            spread = entropy(maps).sum(dim=-1).cpu().double().numpy()
+            statistics[f"entropy_{measure}"] = Moments.of(spread / seen.queries[:, None])
             if same:
                 far = (torch.arange(maps.shape[2])[:, None] - torch.arange(maps.shape[3])).abs().to(flat).flatten()
                 distance = torch.matmul(flat, far).cpu().double().numpy()
@@ -132,19 +155,19 @@ class TargetsStudy(Study[Targets]):
     def result(self, sums: Sums, run: Facts) -> Targets:
         layers, _ = sums.by_layer("shares_weights")
         meant = [one for one in self.predicates.values() if one.any_side or sums.kind != "cross"]
-        shares, entropy, distance = {}, {}, {}
+        shares, spread, distance = {}, {}, {}
         uniform = np.stack([np.where(m.count > 0, m.mean, np.nan) for m in sums.by_layer("expected")[1]])
         for measure in MEASURES:
             found = [np.where(m.count > 0, m.mean, np.nan) for m in sums.by_layer(f"shares_{measure}")[1]]
             for place, predicate in enumerate(meant):
                 shares[predicate.name, measure] = padded([layer[:, place] for layer in found])
-            entropy[measure] = padded([m.mean for m in sums.by_layer(f"entropy_{measure}")[1]])
+            spread[measure] = padded([m.mean for m in sums.by_layer(f"entropy_{measure}")[1]])
             far = sums.by_layer(f"distance_{measure}")[1]
             if far:
                 distance[measure] = padded([m.mean for m in far])
         expected = {predicate.name: uniform[:, place] for place, predicate in enumerate(meant)}
         readings = {predicate.name: predicate.reading for predicate in meant}
-        return Targets(sums.kind, layers, shares, expected, entropy, distance, readings)
+        return Targets(sums.kind, layers, shares, expected, spread, distance, readings)
 
     def per_head(self, result: Targets) -> PerHead:
         columns: list[HeadColumn] = []
@@ -174,9 +197,9 @@ def _sentences(result: Targets) -> list[str]:
         if by_weights or by_norms:
             heads = int(np.isfinite(result.shares[target, "weights"]).sum())
             lines.append(
-                f"{len(by_weights)} of {count(heads)} heads direct more than half of their attention to "
-                f"{result.readings[target]}{_named(result, by_weights)}; {len(by_norms)} have more than half of their "
-                f"contributions from there{_named(result, by_norms)}."
+                f"More than half of the attention goes to {result.readings[target]} in {len(by_weights)} of "
+                f"{count(heads)} heads{_named(result, by_weights)}; more than half of the contributions come from "
+                f"there in {len(by_norms)}{_named(result, by_norms)}."
             )
     entropy = {measure: float(mean_over(values.reshape(-1))) for measure, values in result.entropy.items()}
     lines.append(

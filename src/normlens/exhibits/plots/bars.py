@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normlens.exhibits.figures import Bars
-from normlens.exhibits.numbers import number
+from normlens.exhibits.numbers import count, number
 from normlens.exhibits.plots.paint import legend, style_of
 from normlens.views import INK, WIDTH, label
 
@@ -28,7 +28,7 @@ def draw(bars: Bars) -> Figure:
             axes.plot([bar.low, bar.high], [place, place], color=INK, linewidth=1.1)
             end = max(end, bar.high)
         axes.annotate(
-            number(bar.value),
+            count(bar.value) if isinstance(bar.value, int) else number(bar.value),
             (max(end, 0.0), place),
             xytext=(3, 0),
             textcoords="offset points",
