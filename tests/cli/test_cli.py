@@ -80,6 +80,29 @@ def test_bad_input_is_a_sentence_and_never_a_traceback(capsys, arguments, said):
     assert "Traceback" not in error
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["align", "--source", "x", "--target", "y", "--out", "x"],
+        ["align", "--source", "y", "--target", "x", "--out", "./x"],
+        ["align", "--source", "y", "--target", "y", "--gold", "x", "--out", "link"],
+        ["report", "--corpus", "folder", "--out", "folder"],
+        ["nmt", "translate", "x", "--model", "folder", "--out", "x"],
+        ["show", "a text", "--image", "x", "--html", "x"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:1] + arguments[-2:]),
+)
+def test_an_output_that_is_also_an_input_is_refused_and_left_alone(arguments, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "x").write_text("Das Haus .\n")
+    (tmp_path / "y").write_text("the house .\n")
+    (tmp_path / "link").symlink_to("x")
+    assert main(arguments) == 1
+    assert "is also an input, and would be overwritten" in capsys.readouterr().err
+    assert (tmp_path / "x").read_text() == "Das Haus .\n"
+
+
 def test_an_error_is_wrapped_to_the_terminal_and_keeps_its_parts():
     error = NormlensError(
         "word " * 30 + "end.", got="a --flag-with-dashes", cause="none", do="pip install x\n    hf get y"

@@ -3,7 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+from normlens.errors import NormlensError
+
+OUTPUTS = ("out", "report", "html", "figure", "table", "save")
+
+
+class OverwrittenInput(NormlensError):
+    """An output that is also an input."""
+
+
+def keep_inputs(options: argparse.Namespace) -> None:
+    """Refuse to write to what is read, before anything is opened."""
+    given = vars(options)
+    inputs = [(name, path) for name in given if name not in OUTPUTS for path in _paths(given[name])]
+    for name in OUTPUTS:
+        for out in _paths(given.get(name)):
+            for other, path in inputs:
+                if os.path.samefile(out, path):
+                    raise OverwrittenInput(
+                        f"--{name} is also an input, and would be overwritten.",
+                        got=f"{out} as --{name} and as {other.replace('_', '-')}",
+                        do=f"give --{name} another path.",
+                    )
+
+
+def _paths(value: Any) -> Iterator[str | Path]:
+    """What stands on the disk of a value of an option."""
+    for path in value if isinstance(value, (list, tuple)) else (value,):
+        if isinstance(path, (str, Path)) and len(os.fsencode(path)) < 4096 and os.path.exists(path):
+            yield path
 
 
 def positive(text: str) -> int:

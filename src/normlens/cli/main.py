@@ -17,6 +17,7 @@ from importlib import import_module
 from textwrap import fill
 from typing import Any
 
+from normlens.cli.arguments import keep_inputs
 from normlens.errors import NormlensError, nearest
 from normlens.version import __version__
 
@@ -119,6 +120,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         command.error(f"unrecognized arguments: {shlex.join(rest)}" + (f"\n  Do: {hint.strip()}" if hint else ""))
     if hasattr(options, "check"):
         options.check(options)
+    keep_inputs(options)
     return options
 
 
