@@ -48,7 +48,7 @@ METHOD = (
     "or by ‖αf(x)‖ only, the role says so. A sink is named with its kind and place. A head pairs copies when its "
     f"repetition lift is at least {COPIES:g}, and tokens of one sentence when the lift over pairs equally far apart "
     f"is at least {SAME_SENTENCE:g}. It is built around one token when the dominant token takes part in "
-    f"{percent(ONE_TOKEN)} of its high pairs or more, and in twice as many as by chance; the token is "
+    f"{percent(ONE_TOKEN)} of its high pairs or more, at least halfway from chance to all of them; the token is "
     "named when it is the same in most texts.",
 )
 
@@ -145,7 +145,7 @@ def _pairs(row: Row) -> list[str]:
         roles.append("pairs copies")
     if _number(row, "same_sentence_lift_at_distance") >= SAME_SENTENCE:
         roles.append("pairs tokens of one sentence")
-    if _number(row, "dominant_share") >= max(ONE_TOKEN, 2 * _number(row, "dominant_by_chance")):
+    if _number(row, "dominant_share") >= max(ONE_TOKEN, (1 + _number(row, "dominant_by_chance")) / 2):
         is_same = _number(row, "dominant_texts") > MOST
         roles.append(f"built around “{row['dominant_token']}”" if is_same else "built around one token of each text")
     return roles
