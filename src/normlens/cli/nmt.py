@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from normlens.cli.arguments import languages, positive
-from normlens.cli.progress import LinesError, TrainingProgress, write_lines
+from normlens.cli.progress import TrainingProgress, write_lines
 from normlens.corpora import file_lines, lines
 from normlens.nmt import PRESETS, RecipeError, TextError, Watch, load_translator, parallel, tailored, train, translate
 
@@ -105,11 +105,6 @@ def run_translate(options: argparse.Namespace) -> int:
         if options.file == "-"
         else file_lines(Path(options.file), options.encoding)
     )
-    if options.out is not None and options.out.exists() and options.out.resolve() == Path(options.file).resolve():
-        raise LinesError(
-            f"--out '{options.out}' is the text itself.",
-            do="give another file with --out.",
-        )
     model, tokens = load_translator(options.model, device=options.device)
 
     def cut(line: int, longest: int) -> None:
