@@ -12,6 +12,13 @@ from normlens.algebra.attention import transformed as transformed
 from normlens.algebra.attention import transformed_norms as transformed_norms
 from normlens.algebra.attention import transformed_sums as transformed_sums
 from normlens.algebra.attention import weighted_norms as weighted_norms
+from normlens.algebra.feedforward import FeedForward as FeedForward
+from normlens.algebra.feedforward import output_mixing as output_mixing
+from normlens.algebra.feedforward import output_norms as output_norms
+from normlens.algebra.parts import RowStep as RowStep
+from normlens.algebra.parts import Stage as Stage
+from normlens.algebra.parts import mixing as mixing
+from normlens.algebra.parts import norms as norms
 from normlens.algebra.similarity import head_vectors as head_vectors
 from normlens.algebra.similarity import similarity as similarity
 from normlens.algebra.singular import singular_values as singular_values

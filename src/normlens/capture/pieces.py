@@ -95,6 +95,24 @@ def assemble(
     )
 
 
+def rows_of(
+    pieces: tuple[Piece, ...],
+    layouts: tuple[Layout, ...],
+    projection: Projection,
+    result: Tensor,
+    positions: Positions,
+) -> Tensor | None:
+    """Which row of what the output matrix wrote each position of the block is; None where its rows are no rows."""
+    count = result.numel() // max(1, result.shape[-1])
+    numbers = torch.arange(count, device=result.device).view(*result.shape[:-1], 1).expand(result.shape)
+    numbered = projection.out_rows(numbers)
+    if numbered.shape != (count, result.shape[-1]) or bool((numbered != numbered[:, :1]).any()):
+        return None
+    rows = torch.cat([numbered[:, 0][layout.rows] for layout in layouts], dim=1)
+    order = axes_of(pieces, layouts, positions)[2]
+    return rows if order.queries is None else rows.gather(1, order.queries)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
     """Where each position of an input stands in what the model computed; None when it is in its place."""

@@ -9,6 +9,7 @@ from typing import Any
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from normlens.capture.labels import Followed
 from normlens.capture.positions import Stream
 
 
@@ -55,6 +56,7 @@ class Attended:
     tgt: Axis = NO_AXIS
     src: Axis = NO_AXIS
     seen: Sequence[Seen] = field(default=(), repr=False)  # all attention of the pass so far
+    followed: Followed | None = field(default=None, repr=False)  # what became of its output, where that was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Ran:
     chains: Mapping[str, int]  # output matrices that further matrices follow within their module, and how many
     read_on: Mapping[str, int]  # the same, whatever module the further matrices stand in
     seen: tuple[Seen, ...]
+    followed: tuple[Followed, ...] = ()  # what became of every block, where all of it was asked for
 
 
 def unordered(attended: Attended) -> str | None:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from normlens.capture.compare import output_tolerance, relative_difference, tensors, tolerance
+from normlens.capture.flow import Wanted
 from normlens.capture.implementation import beyond_reading, switched
 from normlens.capture.record import Attended, Ran
 from normlens.capture.tap import Tap
@@ -48,23 +49,24 @@ def run(
     stand_in: str | None = None,
     chains: Mapping[str, int] | None = None,
     scores: bool = False,
+    states: Wanted | None = None,
 ) -> Ran:
     """One forward pass of `model`; each attention block goes to `on_block` as soon as it is complete.
 
     With a `stand_in`, a user's own attention implementation is replaced by it, and the output must be that of the model
     as configured. `chains`: output matrices that further matrices follow, as an earlier pass has shown.
-    `scores`: keep what the softmax got, to tell which keys were masked.
+    `scores`: keep what the softmax got, to tell which keys were masked. `states`: see `Tap`.
     """
     users, opaque = beyond_reading(model)
     own = users if stand_in is not None else ()
     if not users and not opaque:
         with as_found(model):
-            return run_as_set(model, inputs, on_block, where=where, chains=chains, scores=scores)
+            return run_as_set(model, inputs, on_block, where=where, chains=chains, scores=scores, states=states)
     with one_at_a_time(True):
         written: list[tuple[str, Tensor]] = []
         if not own:
             with as_found(model), switched(model, opaque):
-                return run_as_set(model, inputs, on_block, where=where, chains=chains, scores=scores)
+                return run_as_set(model, inputs, on_block, where=where, chains=chains, scores=scores, states=states)
         with outputs_of_matrices(model) as configured:
             expected = run_untapped(model, inputs, seed=None).output
 
@@ -73,7 +75,7 @@ def run(
             on_block(attended)
 
         with as_found(model), switched(model, (*opaque, *own)):
-            ran = run_as_set(model, inputs, noted, where=where, chains=chains, scores=scores)
+            ran = run_as_set(model, inputs, noted, where=where, chains=chains, scores=scores, states=states)
     _agree(tensors(ran.output), tensors(expected), own, output_tolerance(tensors(expected)))
     for out, output in written:
         theirs = configured.get(out.removesuffix(".weight"), [])
@@ -111,21 +113,25 @@ def run_as_set(
     where: Callable[[], str] | None = None,
     chains: Mapping[str, int] | None = None,
     scores: bool = False,
+    states: Wanted | None = None,
 ) -> Ran:
     """The pass itself, on whatever attention the model is set to at the moment; nothing is put back."""
-    tap = Tap(parameter_names(model), on_block, where=where, chains=chains, scores=scores)
+    tap = Tap(parameter_names(model), on_block, where=where, chains=chains, scores=scores, states=states)
     with torch.inference_mode(False), torch.no_grad(), torch.compiler.set_stance("force_eager"):
         given = tap.positions.begin(fresh(inputs))
         with tap:
             output = model(**given)
+        if tap.flow is not None:
+            tap.flow.release()
     unmark((*model.buffers(), *tensors(output)))
-    return Ran(output, tap.refused(), tap.ran, tap.followed(), tap.read_on(), tuple(tap.seen))
+    followed = () if tap.flow is None else tuple(tap.flow.blocks.values())
+    return Ran(output, tap.refused(), tap.ran, tap.followed(), tap.read_on(), tuple(tap.seen), followed)
 
 
 def unmark(kept: Iterable[Tensor]) -> None:
     """Take what the tap wrote on tensors off those that outlive the pass."""
     for tensor in kept:
-        for mark in ("_normlens", "_normlens_track"):
+        for mark in ("_normlens", "_normlens_track", "_normlens_flow", "_normlens_age"):
             if hasattr(tensor, mark):
                 delattr(tensor, mark)
 

@@ -19,10 +19,11 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from normlens.capture.chains import Pending, Reader, composed
+from normlens.capture.flow import Flow, Wanted
 from normlens.capture.fused import SCALED, attention_weights, multi_head
 from normlens.capture.layout import Layout, LayoutError, serial_numbers
 from normlens.capture.operations import PRODUCTS, Product, Projection, as_product, as_projection
-from normlens.capture.pieces import Owners, Piece, assemble, layouts_of
+from normlens.capture.pieces import Owners, Piece, assemble, layouts_of, rows_of
 from normlens.capture.positions import VIRTUAL, Positions, Track
 from normlens.capture.record import Attended, Axis, Refused, Seen
 from normlens.capture.steps import follow
@@ -69,14 +70,16 @@ class Tap(TorchFunctionMode):
         where: Callable[[], str] | None = None,
         chains: Mapping[str, int] | None = None,
         scores: bool = False,
+        states: Wanted | None = None,
     ) -> None:
         """`names`: parameter names by address. `where`: the module now running; asked for, the tap explains losses.
         `chains`: how many further matrices follow an output matrix before anything else does. `scores`: keep what the
-        softmax got."""
+        softmax got. `states`: which states of a block to keep on its way to the next, by its output matrix and use."""
         super().__init__()
         self.names, self.on_block, self.where = names, on_block, where
         self.chains, self.scores = chains or {}, scores
         self.positions = Positions()
+        self.flow = None if states is None else Flow(self.positions, states, self._hand_out)
         self.softmaxes: list[Softmax] = []
         self.pieces: list[Piece] = []
         self.seen: list[Seen] = []
@@ -99,8 +102,11 @@ class Tap(TorchFunctionMode):
             return self._fused(args, kwargs)
         if name == "multi_head_attention_forward":
             return self._multi_head(func, args, kwargs)
+        given = args if self.flow is None else self.flow.before(name, args)
         result = func(*args, **kwargs)
         follow(self.positions, name, func, args, kwargs, result)
+        if self.flow is not None:
+            self.flow.follow(name, func, args, kwargs, result, given)
         if name in MATRICES:
             self._matrix(name, args, kwargs, result)
         elif name == "softmax":
@@ -234,6 +240,8 @@ class Tap(TorchFunctionMode):
         seen = Seen(next(self.order), owners.tgt, owners.src)
         piece = Piece(seen.order, self._here(), self.count, lead * tgt * head_dim, product, seen, owners)
         self.count += piece.size
+        if self.flow is not None:
+            self.flow.product(piece.order)
         self.pieces.append(piece)
         self.seen.append(seen)
         arrange, device = product.arrange, context.device
@@ -297,13 +305,21 @@ class Tap(TorchFunctionMode):
         pieces = pending.pieces
         try:
             block = assemble(pieces, pending.layouts, pending.projection, result, self.positions, out=pending.out)
+            rows = None if self.flow is None else rows_of(pieces, pending.layouts, pending.projection, result, self.positions)
         except LayoutError as error:
             return self._fail(Mark(pieces=pieces), f"before the output matrix '{pending.out}' {error}")
         for piece in pieces:
             piece.product, piece.seen.block = None, pieces[0].order
-        return self._hand_over(replace(block, seen=self.seen))
+        return self._hand_over(replace(block, seen=self.seen), result, rows, pending.projection.added)
 
-    def _hand_over(self, block: Attended) -> None:
+    def _hand_over(self, block: Attended, result: Tensor, rows: Tensor | None, added: Tensor | None = None) -> None:
+        """At once, or when what is asked for of its way to the next block is there."""
+        if self.flow is None:
+            self._hand_out(block)
+        else:
+            self.flow.begin(block, result, rows, added)
+
+    def _hand_out(self, block: Attended) -> None:
         """Whatever precision the caller's autocast gives the model, the algebra is done in that of its numbers."""
         with torch.autocast(block.output.device.type, enabled=False):
             self.on_block(block)
@@ -348,6 +364,8 @@ class Tap(TorchFunctionMode):
         owners = self._owned(queries, keys, *origins)
         seen = Seen(next(self.order), owners.tgt, owners.src)
         piece = Piece(seen.order, self._here(), 0, 0, None, seen, owners)
+        if self.flow is not None:
+            self.flow.product(piece.order)
         self.pieces.append(piece)
         self.seen.append(seen)
         if block is None:
@@ -366,9 +384,9 @@ class Tap(TorchFunctionMode):
                 (owners.src, block.weights.shape[3], "value"),
             )
         )
-        self._hand_over(
-            replace(block, order=piece.order, where=piece.where, out=piece.out, tgt=tgt, src=src, seen=self.seen)
-        )
+        whole = replace(block, order=piece.order, where=piece.where, out=piece.out, tgt=tgt, src=src, seen=self.seen)
+        rows = torch.arange(output[..., 0].numel(), device=output.device).view(output.shape[:-1]).mT
+        self._hand_over(whole, output, rows)
         return result
 
     def _axis(self, names: tuple[str, ...], size: int, codes: Tensor | None) -> Axis:

@@ -1,0 +1,179 @@
+"""What is known of a tensor that was computed from the output of an attention block.
+
+Given the statistics of the pass, it is a sum of terms, a statistic, a part of a feed-forward block, or something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """Which row of what the output matrix wrote each row of a tensor belongs to."""
+
+    lead: tuple[int, ...]  # all axes of the tensor but the last
+    rows: Int[Tensor, " row"] | None = None  # None: the same rows in the same order
+
+    def same(self, other: Place) -> bool:
+        if self.rows is other.rows:
+            return True
+        return self.rows is not None and other.rows is not None and torch.equal(self.rows, other.rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One linear step, once the statistics of the pass are given."""
+
+    kind: Literal["scale", "centre"]
+    place: Place
+    by: Tensor | float | None = None  # what multiplies
+    normed: bool = False  # by a statistic of the vectors themselves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Where a term comes from."""
+
+    kind: Literal["attention", "beside", "constant", "feedforward", "other"]
+    value: Tensor | float | None  # None: the output of the attention block
+    place: Place
+    late: bool = False  # made after the attention began, so it is no residual
+    network: Network | None = None
+    reason: str = ""  # why it cannot be split
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """A source, and the steps that it went through."""
+
+    source: Source
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """A sum of terms. States of one block are counted; what only moves or converts a state does not count."""
+
+    block: int
+    terms: tuple[Term, ...]
+    place: Place
+    number: int
+    spelling: tuple[str, ...]  # how it came about
+    parent: Linear | None = None  # the state it was made from
+
+    def stepped(self, *steps: Step) -> tuple[Term, ...]:
+        return tuple(replace(term, steps=(*term.steps, *steps)) for term in self.terms)
+
+    @property
+    def attends(self) -> bool:
+        """Whether the output of the attention is among its terms."""
+        return any(term.source.kind == "attention" for term in self.terms)
+
+    def holds(self, *kinds: str) -> bool:
+        return any(term.source.kind in kinds for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mean:
+    """The mean of every row of a sum: linear too, so it is no statistic."""
+
+    of: Linear
+
+    @property
+    def block(self) -> int:
+        return self.of.block
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A number of each row, such as its variance: taken from the pass."""
+
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Something else that was computed from the block."""
+
+    block: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hidden:
+    """What a matrix made of a state: the units of a feed-forward block before their activation."""
+
+    of: Linear
+    weight: Float[Tensor, "model unit"]
+    bias: Float[Tensor, " unit"] | None
+    value: Tensor
+    place: Place
+
+    @property
+    def block(self) -> int:
+        return self.of.block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Active:
+    """An activation of each unit, cell by cell: `value` is g(s), `again` computes g anew."""
+
+    of: Hidden
+    value: Tensor
+    again: Callable[[Tensor], Tensor]
+
+    @property
+    def block(self) -> int:
+        return self.of.block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gated:
+    """g(gate) · units."""
+
+    gate: Active
+    units: Hidden
+
+    @property
+    def block(self) -> int:
+        return self.units.block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """Σ_u a_u W[u] + b with a = g(s), or a = g(gate) · s."""
+
+    inner: Active | Gated
+    weight: Float[Tensor, "unit model"]
+    bias: Float[Tensor, " model"] | None
+
+    @property
+    def reads(self) -> Linear:
+        """The state that it is computed from."""
+        return self.inner.of.of if isinstance(self.inner, Active) else self.inner.units.of
+
+
+Label = Linear | Mean | Statistic | Other | Hidden | Active | Gated
+
+
+@dataclass(slots=True, eq=False)
+class Followed:
+    """All that became of one attention block."""
+
+    order: int
+    out: str  # its output matrix
+    rows: Int[Tensor, "batch tgt"]  # where its positions stand in what the output matrix wrote
+    output: Float[Tensor, "batch tgt model"]  # a copy: the model may go on writing into its own
+    out_bias: Float[Tensor, " model"] | None  # b_O
+    wanted: frozenset[int] | None = None  # the states that are kept, by number; None: all
+    states: list[tuple[Linear, Tensor]] = field(default_factory=list)  # sums it is part of, and their numbers
+    used: list[int] = field(default_factory=list)  # states that a later block takes as its residual
+    read: list[int] = field(default_factory=list)  # states that a matrix reads
+    added: list[int] = field(default_factory=list)  # states to which something computed from them was added

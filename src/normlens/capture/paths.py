@@ -1,0 +1,168 @@
+"""Which states of a block are its residual sum, its norm and the end of its layer: read once, on the probe.
+
+    residual    o + x                      normed    N(o + x), where the layer goes on with the normed vector
+    output      the end of the layer: the feed-forward block added, and normed where the layer goes on with that
+
+A later pass keeps the states of these numbers, and they must have come about in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from normlens.capture.labels import Followed, Linear, Term
+
+Scope = Literal["residual", "normed", "encoder", "output"]
+SCOPES: tuple[Scope, ...] = ("residual", "normed", "encoder", "output")
+NORM_WORDS = frozenset({"centre", "norm", "scale", "layer_norm", "rms_norm", "add+constant", "constant+add"})
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The states of a block by scope, and why a scope does not exist."""
+
+    numbers: dict[Scope, int] = field(default_factory=dict)
+    spellings: dict[Scope, tuple[str, ...]] = field(default_factory=dict)
+    reasons: dict[Scope, str] = field(default_factory=dict)
+
+    def has(self, scope: Scope) -> bool:
+        return scope in self.numbers
+
+
+def paths(blocks: Sequence[Followed]) -> dict[int, Path]:
+    """The path of every block of a pass, by its order."""
+    found = {block.order: _Read(block) for block in blocks}
+    for read in found.values():
+        read.settle([other for other in found.values() if other is not read])
+    return {order: read.path() for order, read in found.items()}
+
+
+class _Read:
+    """One block: its states, and what is made of them."""
+
+    def __init__(self, followed: Followed) -> None:
+        self.followed = followed
+        self.states = [state for state, _ in followed.states]
+        self.sum = next((one for one in self.states if _residual(one)), None)
+        self.joined = None if self.sum is None else next((one for one in self._from(self.sum) if _joins(one)), None)
+        self.after_sum = self._normed(self.sum)
+        self.after_join = self._normed(self.joined) if self.joined is not self.sum else self.after_sum
+        self.sum_is_normed: bool | None = None
+        self.end_is_normed: bool | None = None
+        if self.sum is not None:
+            self.sum_is_normed = self._evidence(self.sum, self.after_sum)
+        if self.joined is not None and self.joined is not self.sum:
+            line = _line(self.joined)
+            self.sum_is_normed = self.after_sum is not None and self.after_sum.number in line
+            self.end_is_normed = self._evidence(self.joined, self.after_join)
+
+    def settle(self, others: Sequence[_Read]) -> None:
+        """What the block itself does not show, because it is the last: as in the others, else as after its sum."""
+        if self.sum is None:
+            return
+        if self.sum_is_normed is None:
+            self.sum_is_normed = self._like(others, "sum_is_normed")
+        if self.end_is_normed is None and self.joined is not None and self.joined is not self.sum:
+            alike = self._like(others, "end_is_normed")
+            self.end_is_normed = self.sum_is_normed if alike is None else alike
+
+    def path(self) -> Path:
+        path = Path()
+        if self.sum is None:
+            path.reasons.update(dict.fromkeys(SCOPES, "no sum with a residual was seen behind the attention output"))
+            return path
+        self._set(path, "residual", self.sum)
+        if self.sum_is_normed and self.after_sum is not None:
+            self._set(path, "normed", self.after_sum)
+        elif self.sum_is_normed is None:
+            path.reasons["normed"] = "the pass does not show whether the norm behind the sum belongs to this block"
+        else:
+            path.reasons["normed"] = "no norm follows the sum with the residual in this block"
+        if self.joined is None:
+            end = self.after_sum if path.has("normed") else self.sum
+            self._set(path, "encoder", end)
+            path.reasons["output"] = "no feed-forward block follows it"
+            return path
+        parallel = self.joined is self.sum
+        end_is_normed = self.sum_is_normed if parallel else self.end_is_normed
+        end = self.after_join if end_is_normed and self.after_join is not None else self.joined
+        self._set(path, "encoder", end)
+        unsplit = next((reason for term in end.terms if (reason := _unsplit(term)) is not None), None)
+        if unsplit is None:
+            self._set(path, "output", end)
+        else:
+            path.reasons["output"] = f"what joins next cannot be split: {unsplit}"
+        return path
+
+    def _set(self, path: Path, scope: Scope, state: Linear) -> None:
+        if sum(term.source.kind == "attention" for term in state.terms) != 1:
+            path.reasons[scope] = "the attention output is added to itself"
+            return
+        path.numbers[scope], path.spellings[scope] = state.number, state.spelling
+
+    def _evidence(self, bare: Linear, normed: Linear | None) -> bool | None:
+        """Whether the model goes on with the normed state: it is what a later block takes as its residual."""
+        if normed is None:
+            return False
+        used = set(self.followed.used)
+        if normed.number in used:
+            return True
+        return False if bare.number in used or set(self.followed.added) & {bare.number} else None
+
+    def _like(self, others: Sequence[_Read], what: str) -> bool | None:
+        known = [getattr(one, what) for one in others if one.sum is not None and one.sum.spelling == self.sum.spelling]  # pyright: ignore
+        known = [one for one in known if one is not None]
+        return max(set(known), key=known.count) if known else None
+
+    def _from(self, state: Linear) -> list[Linear]:
+        return [one for one in self.states if one.number >= state.number]
+
+    def _normed(self, state: Linear | None) -> Linear | None:
+        """The last of the states that a norm made of this one, step by step."""
+        last, normed = state, False
+        while last is not None:
+            following = [one for one in self.states if one.parent is not None and one.parent.number == last.number]
+            following = [one for one in following if one.spelling[-1] in NORM_WORDS and not _joins_anew(one, last)]
+            if not following:
+                break
+            last = following[0]
+            normed = normed or last.spelling[-1] in ("norm", "layer_norm", "rms_norm")
+        return last if normed else None
+
+
+def _residual(state: Linear) -> bool:
+    return any(term.source.kind == "beside" and not term.source.late for term in state.terms)
+
+
+def _unsplit(term: Term) -> str | None:
+    """Why a term that joins next cannot be split among tokens; None when it can."""
+    if term.source.kind == "other":
+        return term.source.reason
+    if term.source.network is None:
+        return None
+    read = term.source.network.reads.terms
+    if sum(one.source.kind == "attention" for one in read) != 1:
+        return "a feed-forward block does not read the attention output once"
+    if any(one.source.kind in ("feedforward", "other") for one in read):
+        return "a feed-forward block reads what another one wrote"
+    return None
+
+
+def _joins(state: Linear) -> bool:
+    return any(term.source.kind in ("feedforward", "other") or term.source.late for term in state.terms)
+
+
+def _joins_anew(state: Linear, before: Linear) -> bool:
+    return _joins(state) and not _joins(before)
+
+
+def _line(state: Linear) -> set[int]:
+    """The numbers of the states from which a state was made, in a row."""
+    numbers: set[int] = set()
+    current: Linear | None = state
+    while current is not None:
+        numbers.add(current.number)
+        current = current.parent
+    return numbers

@@ -1,0 +1,129 @@
+"""From what was followed of a block to numbers by (batch, tgt): the steps its parts go through, and what joins them.
+
+Every term is sent through its steps again, and all of them together must be what the model computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from normlens.algebra import FeedForward, RowStep, Stage
+from normlens.capture.compare import relative_error
+from normlens.capture.labels import Active, Followed, Linear, Place, Step, Term
+from normlens.capture.paths import Path, Scope
+
+
+class PathError(Exception):
+    """A block came about in another way than on the probe."""
+
+
+def stage(followed: Followed, path: Path, scope: Scope) -> tuple[Stage, tuple[FeedForward, ...]]:
+    """One scope of a block in one pass, as numbers."""
+    number = path.numbers[scope]
+    found = next(((state, value) for state, value in followed.states if state.number == number), None)
+    if found is None:
+        raise PathError("the sum, norm or feed-forward block behind it was not reached")
+    state, value = found
+    if state.spelling != path.spellings[scope]:
+        raise PathError("what follows it is put together in another way than on the probe")
+    return _Rows(followed).stage(state, value, scope)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Tensors of a model, with the positions of the block as (batch, tgt)."""
+
+    followed: Followed
+
+    def stage(self, state: Linear, value: Tensor, scope: Scope) -> tuple[Stage, tuple[FeedForward, ...]]:
+        rebuilt = sum((self.through(term) for term in state.terms), self.zeros())
+        error = relative_error(rebuilt, self.placed(value, state.place).to(rebuilt))
+        terms = [term for term in state.terms if not _left_out(term, scope)]
+        layers = tuple(self.feedforward(term) for term in terms if term.source.network is not None)
+        for layer in layers:
+            sums, written = layer.rebuilt()
+            error = max(error, relative_error(sums, layer.sums), relative_error(written, layer.value))
+        return self.put_together(terms, error), layers
+
+    def put_together(self, terms: list[Term], error: float = 0.0) -> Stage:
+        """Steps, what is the token's own and what is nobody's; feed-forward blocks aside."""
+        (attention,) = (term for term in terms if term.source.kind == "attention")
+        steps = self.steps(attention.steps)
+        own = sum((self.through(term) for term in terms if term.source.kind == "beside"), self.zeros())
+        unowned = sum((self.through(term) for term in terms if term.source.kind == "constant"), self.zeros())
+        whole = self.through(attention) + own + unowned
+        if self.followed.out_bias is not None:
+            bias = self.zeros() + self.followed.out_bias.to(unowned)
+            for step in steps:
+                bias = step(bias)
+            unowned = unowned + bias
+        return Stage(steps, own, unowned, whole, error)
+
+    def feedforward(self, term: Term) -> FeedForward:
+        network = term.source.network
+        assert network is not None
+        assert isinstance(term.source.value, Tensor)
+        active = network.inner if isinstance(network.inner, Active) else network.inner.gate
+        units = None if isinstance(network.inner, Active) else network.inner.units
+        return FeedForward(
+            reads=self.put_together(list(network.reads.terms)),
+            weight=_single(active.of.weight),
+            bias=None if active.of.bias is None else _single(active.of.bias),
+            sums=self.placed(active.of.value, active.of.place),
+            active=self.placed(active.value, active.of.place),
+            again=active.again,
+            up_weight=None if units is None else _single(units.weight),
+            up_bias=None if units is None or units.bias is None else _single(units.bias),
+            up=None if units is None else self.placed(units.value, units.place),
+            out_weight=_single(network.weight),
+            out_bias=None if network.bias is None else _single(network.bias),
+            value=self.placed(term.source.value, term.source.place),
+            steps=self.steps(term.steps),
+        )
+
+    def zeros(self) -> Tensor:
+        return torch.zeros_like(_single(self.followed.output))
+
+    def through(self, term: Term) -> Tensor:
+        """What a term adds, after its steps."""
+        value = self.followed.output if term.source.value is None else term.source.value
+        if term.source.value is not None and isinstance(value, Tensor):
+            value = self.placed(value, term.source.place)
+        vectors = self.zeros() + value
+        for step in self.steps(term.steps):
+            vectors = step(vectors)
+        return vectors
+
+    def steps(self, steps: tuple[Step, ...]) -> tuple[RowStep, ...]:
+        return tuple(
+            RowStep(step.kind, self.placed(step.by, step.place) if isinstance(step.by, Tensor) else step.by)
+            for step in steps
+        )
+
+    def placed(self, tensor: Tensor, place: Place) -> Tensor:
+        """By (batch, tgt, …) and in single precision or better; what is the same for every row stays one row."""
+        tensor = _single(tensor)
+        if tensor.ndim < 2 or all(size == 1 for size in tensor.shape[:-1]):
+            return tensor.reshape(-1) if tensor.ndim else tensor
+        rows = tensor.expand(*place.lead, tensor.shape[-1]).reshape(-1, tensor.shape[-1])
+        at = self.followed.rows
+        if place.rows is not None:
+            most = max(int(at.max()), int(place.rows.max())) + 1
+            turned = torch.full((most,), -1, device=at.device)
+            turned[place.rows] = torch.arange(len(place.rows), device=at.device)
+            at = turned[at]
+            if bool((at < 0).any()):
+                raise PathError("some of its positions are left out behind it")
+        return rows[at]
+
+
+def _left_out(term: Term, scope: Scope) -> bool:
+    kind, late = term.source.kind, term.source.late
+    return scope != "output" and (late or kind in ("feedforward", "other"))
+
+
+def _single(tensor: Tensor) -> Tensor:
+    return tensor.detach() if tensor.dtype in (torch.float32, torch.float64) else tensor.detach().float()
