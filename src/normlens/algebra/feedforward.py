@@ -2,8 +2,8 @@
 
     s = x W_1 + b_1,  y = g(s) W_2 + b_2          part of c:  (c W_1 · (g(s) - g(0)) / s) W_2
 
-is integrated gradients from 0 in closed form: each unit is shared out in proportion. A gated block g(x W_g) · (x W_u) has
-two complete rules. "gate" takes the activation from the pass: g(s_g) · (c W_u). "both" halves the product:
+is integrated gradients from 0 in closed form: each unit is shared out in proportion. A gated block g(x W_g) · (x W_u)
+has two complete rules. "gate" takes the activation from the pass: g(s_g) · (c W_u). "both" halves the product:
 ½ g(s_g) · (c W_u) + ½ (c W_g · (g(s_g) - g(0)) / s_g) · u. Biases belong to no token.
 """
 
@@ -96,22 +96,19 @@ def _of(bias: Tensor | None, weight: Tensor) -> Tensor | float:
 
 def output_norms(
     stage: Stage,
-    layers: tuple[FeedForward, ...],
     weights: Float[Tensor, "batch head tgt src"],
     values: Float[Tensor, "batch head src head_dim"],
     out_weight: Float[Tensor, "head head_dim model"],
     *,
     rule: Rule,
-    one_side: bool,
 ) -> Float[Tensor, "batch tgt src"]:
     """The norm of what each key has put into each position at the end of the layer."""
-    parts = _Parts(stage, layers, weights, values, out_weight, rule, one_side)
+    parts = _Parts(stage, weights, values, out_weight, rule)
     return parts.over(lambda vectors: vectors.norm(dim=-1))
 
 
 def output_mixing(
     stage: Stage,
-    layers: tuple[FeedForward, ...],
     weights: Float[Tensor, "batch head tgt src"],
     values: Float[Tensor, "batch head src head_dim"],
     out_weight: Float[Tensor, "head head_dim model"],
@@ -121,7 +118,7 @@ def output_mixing(
     """‖Σ_{j≠i} F[i,j]‖ / (‖Σ_{j≠i} F[i,j]‖ + ‖F[i,i]‖) at the end of the layer. Needs no vector for every pair."""
     own, others = own_and_others(weights, values, out_weight)
     kept, mixed = stage.along(own) + stage.own, stage.along(others)
-    for layer in layers:
+    for layer in stage.layers:
         kept = kept + layer.through(layer.reads.along(own) + layer.reads.own, rule)
         mixed = mixed + layer.through(layer.reads.along(others), rule)
     return share(mixed, kept)
@@ -132,22 +129,20 @@ class _Parts:
     """The parts at the end of a layer, some queries at a time."""
 
     stage: Stage
-    layers: tuple[FeedForward, ...]
     weights: Tensor
     values: Tensor
     out_weight: Tensor
     rule: Rule
-    one_side: bool
 
     def over(self, measure: Callable[[Tensor], Tensor]) -> Tensor:
         """A measure of the vectors (batch, query, src, model) of all queries, block by block."""
         transformed = attention.transformed(self.values, self.out_weight)
-        read = [self._read(layer, transformed) for layer in self.layers]
-        width = max((layer.out_weight.shape[0] for layer in self.layers), default=transformed.shape[-1])
+        read = [self._read(layer, transformed) for layer in self.stage.layers]
+        width = max((layer.out_weight.shape[0] for layer in self.stage.layers), default=transformed.shape[-1])
         found = []
         for some in blocks(self.weights, width):
-            parts = vectors(self.stage, self.weights, transformed, some, one_side=self.one_side)
-            for layer, known in zip(self.layers, read, strict=True):
+            parts = vectors(self.stage, self.weights, transformed, some)
+            for layer, known in zip(self.stage.layers, read, strict=True):
                 written = self._units(layer, known, transformed, some) @ layer.out_weight
                 for step in layer.steps:
                     written = step.of(some)(written)
@@ -168,11 +163,11 @@ class _Parts:
         at = torch.arange(weights.shape[2], device=weights.device)
         for index, (weight, by) in enumerate(layer.maps(self.rule)):
             if known is None:
-                read = vectors(layer.reads, self.weights, transformed, some, one_side=self.one_side) @ weight
+                read = vectors(layer.reads, self.weights, transformed, some) @ weight
             else:
                 read = torch.einsum("bhts,bhsu->btsu", weights, known[index])
                 read *= layer.reads.sizes(read)[:, some, None]
-                if self.one_side:
+                if self.stage.one_side:
                     read[:, at, at + some.start] += layer.reads.own[:, some] @ weight
             read *= by[:, some, None]
             total = read if total is None else total.add_(read)

@@ -10,7 +10,7 @@ again, divided by a number of the query. Nothing of size (tgt, src, model) is bu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -63,6 +63,8 @@ class Stage:
     unowned: Float[Tensor, "batch tgt model"]
     whole: Float[Tensor, "batch tgt model"]
     error: float = 0.0  # how exactly the terms rebuilt what the model computed, relative
+    layers: tuple[Any, ...] = ()  # the feed-forward blocks that join on the way, see feedforward.py
+    one_side: bool = True  # keys are the same tokens as queries, so what is a token's own is a part like the others
 
     def along(self, vectors: Tensor) -> Tensor:
         """Vectors (batch, tgt, …, model) through the steps."""
@@ -116,7 +118,6 @@ def norms(
     values: Float[Tensor, "batch head src head_dim"],
     out_weight: Float[Tensor, "head head_dim model"],
     *,
-    one_side: bool,
     summed: Float[Tensor, "batch tgt src"] | None = None,
 ) -> Float[Tensor, "batch tgt src"]:
     """‖F[i,j]‖, with the token's own vector added where the key is the query itself.
@@ -124,7 +125,7 @@ def norms(
     `summed`: ‖Σ_h αf‖, where that is known already.
     """
     if not stage.folds:
-        return _by_queries(stage, weights, values, out_weight, one_side=one_side)
+        return _by_queries(stage, weights, values, out_weight)
     matrix = stage.folded(out_weight)
     if summed is None or stage.moves:
         summed = attention.summed_norms(weights, attention.gram(values, matrix), values, matrix)
@@ -133,7 +134,7 @@ def norms(
         scalar = _number(stage)
     size = stage.sizes(summed)
     found = summed * (size * scalar).abs()
-    if one_side:
+    if stage.one_side:
         own = own_parts(weights, values, matrix) * size + stage.own
         found.diagonal(dim1=1, dim2=2).copy_(own.norm(dim=-1))
     return found
@@ -152,27 +153,22 @@ def vectors(
     weights: Float[Tensor, "batch head tgt src"],
     transformed: Float[Tensor, "batch head src model"],
     queries: slice,
-    *,
-    one_side: bool,
 ) -> Float[Tensor, "batch query src model"]:
     """F[i,j] itself for some queries, the token's own vector added where the key is the query itself."""
     found = torch.einsum("bhts,bhsm->btsm", weights[:, :, queries], transformed)
     for step in stage.steps:
         found = step.of(queries)(found)
-    if one_side:
+    if stage.one_side:
         first = queries.start
         at = torch.arange(found.shape[1], device=found.device)
         found[:, at, at + first] += stage.own[:, queries]
     return found
 
 
-def _by_queries(stage: Stage, weights: Tensor, values: Tensor, out_weight: Tensor, *, one_side: bool) -> Tensor:
+def _by_queries(stage: Stage, weights: Tensor, values: Tensor, out_weight: Tensor) -> Tensor:
     transformed = attention.transformed(values, out_weight)
     return torch.cat(
-        [
-            vectors(stage, weights, transformed, some, one_side=one_side).norm(dim=-1)
-            for some in blocks(weights, out_weight.shape[-1])
-        ],
+        [vectors(stage, weights, transformed, some).norm(dim=-1) for some in blocks(weights, out_weight.shape[-1])],
         dim=1,
     )
 
@@ -194,7 +190,9 @@ def own_and_others(
     return own, torch.matmul(weights, values).transpose(1, 2).flatten(2) @ out_weight.flatten(0, 1) - own
 
 
-def share(mixed: Float[Tensor, "batch tgt model"], kept: Float[Tensor, "batch tgt model"]) -> Float[Tensor, "batch tgt"]:
+def share(
+    mixed: Float[Tensor, "batch tgt model"], kept: Float[Tensor, "batch tgt model"]
+) -> Float[Tensor, "batch tgt"]:
     """‖mixed‖ / (‖mixed‖ + ‖kept‖); 0 where both are nothing."""
     rest, own = mixed.norm(dim=-1), kept.norm(dim=-1)
     return rest / (rest + own).clamp_min(torch.finfo(rest.dtype).tiny)

@@ -11,6 +11,10 @@ from normlens.capture.examine import examine as examine
 from normlens.capture.examined import Own as Own
 from normlens.capture.examined import Padding as Padding
 from normlens.capture.implementation import switched as switched
+from normlens.capture.paths import NO_PATH as NO_PATH
+from normlens.capture.paths import SCOPES as SCOPES
+from normlens.capture.paths import Path as Path
+from normlens.capture.paths import Scope as Scope
 from normlens.capture.positions import Stream as Stream
 from normlens.capture.positions import is_auxiliary as is_auxiliary
 from normlens.capture.record import Attended as Attended
@@ -23,5 +27,7 @@ from normlens.capture.run import StandInError as StandInError
 from normlens.capture.run import Untapped as Untapped
 from normlens.capture.run import run as run
 from normlens.capture.run import run_untapped as run_untapped
+from normlens.capture.stages import PathError as PathError
+from normlens.capture.stages import stage as stage
 from normlens.capture.value_maps import ValueMap as ValueMap
 from normlens.capture.value_maps import value_maps as value_maps

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from normlens.capture.paths import NO_PATH, Path
+
 Own = Literal["agrees", "none", "other", "differs", "not tried"]
 Padding = Literal["equal", "differs", "not tried"]
 
@@ -26,6 +28,7 @@ class ExaminedBlock:
     own_reason: str = ""  # what it returns instead
     asks: tuple[str, ...] = ()  # the inputs its queries come from
     answers: tuple[str, ...] = ()  # the inputs its keys come from
+    path: Path = NO_PATH  # its way to the end of the layer
 
     @property
     def exact(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import torch
@@ -60,17 +61,12 @@ class Flow:
         self.blocks: dict[int, Followed] = {}
         self.held: dict[int, Attended] = {}
         self.uses: Counter[str] = Counter()
-        self.clock = 0  # matrices so far
-        self.began: dict[int, int] = {}  # the clock when the product of a block ran
+        self.roots = count(1)  # names of vectors; norms, factors and moves keep them
+        self.read: set[int] = set()  # the roots that a matrix has read
         self.numbers: dict[int, int] = {}  # states of a block so far
 
-    def product(self, order: int) -> None:
-        """An attention product runs: what a matrix makes from now on is no residual of it, and earlier blocks end."""
-        self.began[order] = self.clock
-        self.release()
-
     def release(self) -> None:
-        """Hand out what is held, complete or not."""
+        """Hand out what is held, complete or not: the next attention begins, or the pass is over."""
         for order in list(self.held):
             self._let_go(order)
 
@@ -86,7 +82,7 @@ class Flow:
             place = Place(tuple(result.shape[:-1]))
             terms = (Term(Source("attention", None, place)),)
             if added is not None:
-                terms += (Term(Source("beside", added, place)),)
+                terms += (Term(self._beside(added, 1.0, place)),)
             self._state(result, block.order, terms, place, ("attention",), None)
         if block.order not in self.held:
             self.hand_out(block)
@@ -104,16 +100,22 @@ class Flow:
             label = self._label(args[0])
             if label is not None:
                 self._put(kept, label)
-            self._set_age(kept, self._age(args[0]))
+            self._name(kept, self._root(args[0]))
             return (kept, *args[1:])
         return args
 
     def follow(
-        self, name: str, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, given: tuple[Any, ...]
+        self,
+        name: str,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        given: tuple[Any, ...],
     ) -> None:
         """One call of torch; `given` are its arguments as they were before."""
         operands = _operands(given, kwargs)
-        self._grow_older(name, operands, result)
+        self._trace_root(name, operands, result)
         labels = [label for label in map(self._label, operands) if label is not None]
         if not labels:
             return
@@ -194,8 +196,8 @@ class Flow:
                 reason = label.reason if isinstance(label, Other) else "a mean is added to it"
                 terms.append(self._joined(value, factor, reason, state))
             else:
-                source = self._beside(block, value, factor, state)
-                words.append("late" if source.late else source.kind)
+                source = self._beside(value, factor, state.place)
+                words.append(source.kind)
                 terms.append(Term(source))
         if isinstance(ours, Linear) and isinstance(theirs, Linear):
             words.append("both")
@@ -207,22 +209,28 @@ class Flow:
             self._note(block).added.append(state.number)
         return self._made_of(state, result, tuple(terms), "+".join(words))
 
-    def _beside(self, block: int, value: Any, factor: float, state: Linear) -> Source:
+    def _beside(self, value: Any, factor: float, place: Place) -> Source:
+        """Something that is not made of this block: its residual is what some matrix has read already."""
         if not isinstance(value, Tensor):
-            return Source("constant", factor * value, state.place)
+            return Source("constant", factor * value, place)
         earlier = self._label(value)
+        kept = value.detach() if factor == 1 else factor * value.detach()
+        track = self.positions.track(value)
+        if isinstance(value, nn.Parameter) or (earlier is None and track is not None and not track.origins):
+            return Source("constant", kept, place)
         if isinstance(earlier, Linear) and earlier.attends:
             self._note(earlier.block).used.append(earlier.number)
-        track = self.positions.track(value)
-        fixed = isinstance(value, nn.Parameter) or (earlier is None and track is not None and not track.origins)
-        late = self._age(value) > self.began[block]
-        kind = "constant" if fixed else "beside"
-        kept = value.detach() if factor == 1 else factor * value.detach()
-        return Source(kind, kept, state.place, late and not fixed)
+        if self._root(value) in self.read:
+            return Source("residual", kept, place)
+        alone = isinstance(earlier, Linear) and all(
+            term.source.kind == "constant" or (term.source.network is not None and term.source.network.reads.attends)
+            for term in earlier.terms
+        )
+        return Source("companion" if alone and earlier.place.rows is None else "stranger", kept, place)  # pyright: ignore
 
     def _joined(self, value: Tensor, factor: float, reason: str, state: Linear) -> Term:
         kept = value.detach() if factor == 1 else factor * value.detach()
-        return Term(Source("other", kept, state.place, late=True, reason=reason))
+        return Term(Source("other", kept, state.place, reason=reason))
 
     # factors and norms
 
@@ -316,7 +324,7 @@ class Flow:
         if isinstance(label, Linear):
             return Hidden(label, weight, bias, result.detach(), label.place)
         inner = label.of if isinstance(label, Active) else label.units
-        source = Source("feedforward", result, inner.place, True, Network(label, weight, bias))
+        source = Source("feedforward", result, inner.place, Network(label, weight, bias))
         return Linear(block, (Term(source),), inner.place, -1, ("feedforward",))
 
     def _carried(self, label: Any, reason: str) -> Other:
@@ -354,7 +362,9 @@ class Flow:
     ) -> Any:
         if label is None or isinstance(label, (Other, Statistic, Mean)):
             return label if isinstance(label, (Other, Statistic)) else None
-        if not isinstance(label, Linear) and (name in TURNS or (name in RESHAPES and not _keeps_width(operand, result))):
+        if not isinstance(label, Linear) and (
+            name in TURNS or (name in RESHAPES and not _keeps_width(operand, result))
+        ):
             return Other(label.block, f"through '{name}'")
         width = operand.shape[-1]
         results = result if isinstance(result, (tuple, list)) else (result,)
@@ -388,7 +398,9 @@ class Flow:
         for size in before.lead:
             count *= size
         same = len(rows) == count and torch.equal(rows, torch.arange(count, device=rows.device))
-        place = Place(tuple(part.shape[:-1]), before.rows if same else rows if before.rows is None else before.rows[rows])
+        place = Place(
+            tuple(part.shape[:-1]), before.rows if same else rows if before.rows is None else before.rows[rows]
+        )
         whole = len(columns) == width and torch.equal(columns, torch.arange(width, device=columns.device))
         return self._replaced(label, place, part, None if whole else columns)
 
@@ -467,22 +479,28 @@ class Flow:
         label = self._label(tensor)
         return label if label is not None and label.block == block else None
 
-    def _age(self, tensor: Tensor) -> int:
-        """The number of the last matrix that had a part in a tensor; 0 for what is there from the start."""
-        found = getattr(tensor, "_normlens_age", None)
-        return found[1] if found is not None and found[0] is self.token else 0
+    def _root(self, tensor: Tensor) -> int:
+        """The name of the vectors that a tensor holds, whatever norms, factors and moves they went through."""
+        found = getattr(tensor, "_normlens_root", None)
+        if found is None or found[0] is not self.token:
+            found = (self.token, next(self.roots))
+            self._name(tensor, found[1])
+        return found[1]
 
-    def _set_age(self, tensor: Tensor, age: int) -> None:
-        if age and not isinstance(tensor, nn.Parameter):
-            tensor._normlens_age = (self.token, age)  # pyright: ignore
+    def _name(self, tensor: Tensor, root: int) -> None:
+        if not isinstance(tensor, nn.Parameter):
+            tensor._normlens_root = (self.token, root)  # pyright: ignore
 
-    def _grow_older(self, name: str, operands: list[Tensor], result: Any) -> None:
+    def _trace_root(self, name: str, operands: list[Tensor], result: Any) -> None:
+        given = [one for one in operands if not isinstance(one, nn.Parameter)]
         if name in MATRICES:
-            self.clock += 1
-        moved = name in ALIGNED or name in MOVES or name in SAME
-        age = max(map(self._age, operands), default=0) if moved else self.clock
-        for part in _operands((result,), {}):
-            self._set_age(part, age)
+            self.read.update(map(self._root, given))
+        elif given and (name in ALIGNED or name in MOVES or name in SAME or name == "pad"):
+            size = max(one.numel() for one in given)
+            widest = [one for one in given if one.numel() == size]
+            if len(widest) == 1:
+                for part in _operands((result,), {}):
+                    self._name(part, self._root(widest[0]))
 
 
 NOWHERE = Followed(-1, "", torch.empty(0, 0, dtype=torch.long), torch.empty(0, 0, 0), None)

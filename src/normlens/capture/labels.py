@@ -37,14 +37,24 @@ class Step:
     normed: bool = False  # by a statistic of the vectors themselves
 
 
+SourceKind = Literal[
+    "attention",  # the output of the block itself
+    "residual",  # what the block was computed from
+    "constant",  # parameters alone: it belongs to no token
+    "companion",  # a feed-forward block beside the attention: it belongs to the token itself
+    "stranger",  # made beside the attention, of whatever
+    "feedforward",  # a feed-forward block that reads a state of this block
+    "other",  # computed from a state of this block, and not to be split
+]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """Where a term comes from."""
 
-    kind: Literal["attention", "beside", "constant", "feedforward", "other"]
+    kind: SourceKind
     value: Tensor | float | None  # None: the output of the attention block
     place: Place
-    late: bool = False  # made after the attention began, so it is no residual
     network: Network | None = None
     reason: str = ""  # why it cannot be split
 

@@ -16,7 +16,7 @@ from normlens.capture.labels import Followed, Linear, Term
 
 Scope = Literal["residual", "normed", "encoder", "output"]
 SCOPES: tuple[Scope, ...] = ("residual", "normed", "encoder", "output")
-NORM_WORDS = frozenset({"centre", "norm", "scale", "layer_norm", "rms_norm", "add+constant", "constant+add"})
+NORM_WORDS = frozenset({"centre", "norm", "scale", "layer_norm", "rms_norm", "constant"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,13 @@ class Path:
     numbers: dict[Scope, int] = field(default_factory=dict)
     spellings: dict[Scope, tuple[str, ...]] = field(default_factory=dict)
     reasons: dict[Scope, str] = field(default_factory=dict)
+    errors: dict[Scope, float] = field(default_factory=dict)  # how exactly its terms rebuilt it on the probe
 
     def has(self, scope: Scope) -> bool:
         return scope in self.numbers
+
+
+NO_PATH = Path(reasons=dict.fromkeys(SCOPES, "its output matrix writes no rows that can be followed"))
 
 
 def paths(blocks: Sequence[Followed]) -> dict[int, Path]:
@@ -51,6 +55,7 @@ class _Read:
         self.after_join = self._normed(self.joined) if self.joined is not self.sum else self.after_sum
         self.sum_is_normed: bool | None = None
         self.end_is_normed: bool | None = None
+        self.strangers_are_companions = False  # the first block shows no earlier one that would tell what they are
         if self.sum is not None:
             self.sum_is_normed = self._evidence(self.sum, self.after_sum)
         if self.joined is not None and self.joined is not self.sum:
@@ -64,6 +69,9 @@ class _Read:
             return
         if self.sum_is_normed is None:
             self.sum_is_normed = self._like(others, "sum_is_normed")
+        known = {one.joined.spelling for one in others if one.joined is not None and not one.joined.holds("stranger")}
+        if self.joined is not None:
+            self.strangers_are_companions = _named(self.joined) in known
         if self.end_is_normed is None and self.joined is not None and self.joined is not self.sum:
             alike = self._like(others, "end_is_normed")
             self.end_is_normed = self.sum_is_normed if alike is None else alike
@@ -89,12 +97,25 @@ class _Read:
         end_is_normed = self.sum_is_normed if parallel else self.end_is_normed
         end = self.after_join if end_is_normed and self.after_join is not None else self.joined
         self._set(path, "encoder", end)
-        unsplit = next((reason for term in end.terms if (reason := _unsplit(term)) is not None), None)
+        unsplit = next((reason for term in end.terms if (reason := self._unsplit(term)) is not None), None)
         if unsplit is None:
             self._set(path, "output", end)
         else:
             path.reasons["output"] = f"what joins next cannot be split: {unsplit}"
         return path
+
+    def _unsplit(self, term: Term) -> str | None:
+        """Why a term that joins next cannot be split among tokens; None when it can."""
+        if term.source.kind == "other":
+            return term.source.reason
+        if term.source.kind == "stranger" and not self.strangers_are_companions:
+            return "something that is made beside the attention is added"
+        if term.source.network is None:
+            return None
+        read = term.source.network.reads
+        if sum(one.source.kind == "attention" for one in read.terms) != 1:
+            return "a feed-forward block does not read the attention output once"
+        return "a feed-forward block reads what another one wrote" if _joins(read) else None
 
     def _set(self, path: Path, scope: Scope, state: Linear) -> None:
         if sum(term.source.kind == "attention" for term in state.terms) != 1:
@@ -112,7 +133,7 @@ class _Read:
         return False if bare.number in used or set(self.followed.added) & {bare.number} else None
 
     def _like(self, others: Sequence[_Read], what: str) -> bool | None:
-        known = [getattr(one, what) for one in others if one.sum is not None and one.sum.spelling == self.sum.spelling]  # pyright: ignore
+        known = [getattr(one, what) for one in others if one.sum is not None and _named(one.sum) == _named(self.sum)]
         known = [one for one in known if one is not None]
         return max(set(known), key=known.count) if known else None
 
@@ -132,26 +153,17 @@ class _Read:
         return last if normed else None
 
 
+def _named(state: Linear | None) -> tuple[str, ...]:
+    """How a state came about, with what the first block of a model cannot tell named as in the others."""
+    return () if state is None else tuple(word.replace("stranger", "companion") for word in state.spelling)
+
+
 def _residual(state: Linear) -> bool:
-    return any(term.source.kind == "beside" and not term.source.late for term in state.terms)
-
-
-def _unsplit(term: Term) -> str | None:
-    """Why a term that joins next cannot be split among tokens; None when it can."""
-    if term.source.kind == "other":
-        return term.source.reason
-    if term.source.network is None:
-        return None
-    read = term.source.network.reads.terms
-    if sum(one.source.kind == "attention" for one in read) != 1:
-        return "a feed-forward block does not read the attention output once"
-    if any(one.source.kind in ("feedforward", "other") for one in read):
-        return "a feed-forward block reads what another one wrote"
-    return None
+    return state.holds("residual")
 
 
 def _joins(state: Linear) -> bool:
-    return any(term.source.kind in ("feedforward", "other") or term.source.late for term in state.terms)
+    return state.holds("feedforward", "other", "companion", "stranger")
 
 
 def _joins_anew(state: Linear, before: Linear) -> bool:

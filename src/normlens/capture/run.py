@@ -131,7 +131,7 @@ def run_as_set(
 def unmark(kept: Iterable[Tensor]) -> None:
     """Take what the tap wrote on tensors off those that outlive the pass."""
     for tensor in kept:
-        for mark in ("_normlens", "_normlens_track", "_normlens_flow", "_normlens_age"):
+        for mark in ("_normlens", "_normlens_track", "_normlens_flow", "_normlens_root"):
             if hasattr(tensor, mark):
                 delattr(tensor, mark)
 

@@ -5,22 +5,25 @@ Every term is sent through its steps again, and all of them together must be wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from normlens.algebra import FeedForward, RowStep, Stage
-from normlens.capture.compare import relative_error
-from normlens.capture.labels import Active, Followed, Linear, Place, Step, Term
-from normlens.capture.paths import Path, Scope
+from normlens.capture.compare import relative_error, tolerance
+from normlens.capture.labels import Active, Followed, Place, Step, Term
+from normlens.capture.paths import Path, Scope, paths
+
+OWN = ("residual", "companion", "stranger")  # what a token adds of its own
 
 
 class PathError(Exception):
     """A block came about in another way than on the probe."""
 
 
-def stage(followed: Followed, path: Path, scope: Scope) -> tuple[Stage, tuple[FeedForward, ...]]:
+def stage(followed: Followed, path: Path, scope: Scope, *, one_side: bool = True) -> Stage:
     """One scope of a block in one pass, as numbers."""
     number = path.numbers[scope]
     found = next(((state, value) for state, value in followed.states if state.number == number), None)
@@ -29,7 +32,27 @@ def stage(followed: Followed, path: Path, scope: Scope) -> tuple[Stage, tuple[Fe
     state, value = found
     if state.spelling != path.spellings[scope]:
         raise PathError("what follows it is put together in another way than on the probe")
-    return _Rows(followed).stage(state, value, scope)
+    return replace(_Rows(followed).stage(state, value, scope), one_side=one_side)
+
+
+def proved_paths(blocks: Sequence[Followed]) -> dict[int, Path]:
+    """The paths of a pass, each scope proved; one whose terms do not add up is refused."""
+    found = paths(blocks)
+    for followed in blocks:
+        path = found[followed.order]
+        allowed = tolerance(followed.output.dtype)
+        for scope in list(path.numbers):
+            try:
+                error = stage(followed, path, scope).error
+                reason = f"its terms rebuild it only to {error:.1e} (allowed {allowed:.0e})"
+            except PathError as lost:
+                error, reason = float("nan"), str(lost)
+            if error <= allowed:
+                path.errors[scope] = error
+            else:
+                path.reasons[scope] = reason
+                del path.numbers[scope]
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +61,7 @@ class _Rows:
 
     followed: Followed
 
-    def stage(self, state: Linear, value: Tensor, scope: Scope) -> tuple[Stage, tuple[FeedForward, ...]]:
+    def stage(self, state: Linear, value: Tensor, scope: Scope) -> Stage:
         rebuilt = sum((self.through(term) for term in state.terms), self.zeros())
         error = relative_error(rebuilt, self.placed(value, state.place).to(rebuilt))
         terms = [term for term in state.terms if not _left_out(term, scope)]
@@ -46,13 +69,13 @@ class _Rows:
         for layer in layers:
             sums, written = layer.rebuilt()
             error = max(error, relative_error(sums, layer.sums), relative_error(written, layer.value))
-        return self.put_together(terms, error), layers
+        return replace(self.put_together(terms), error=error, layers=layers)
 
-    def put_together(self, terms: list[Term], error: float = 0.0) -> Stage:
+    def put_together(self, terms: list[Term]) -> Stage:
         """Steps, what is the token's own and what is nobody's; feed-forward blocks aside."""
         (attention,) = (term for term in terms if term.source.kind == "attention")
         steps = self.steps(attention.steps)
-        own = sum((self.through(term) for term in terms if term.source.kind == "beside"), self.zeros())
+        own = sum((self.through(term) for term in terms if term.source.kind in OWN), self.zeros())
         unowned = sum((self.through(term) for term in terms if term.source.kind == "constant"), self.zeros())
         whole = self.through(attention) + own + unowned
         if self.followed.out_bias is not None:
@@ -60,7 +83,7 @@ class _Rows:
             for step in steps:
                 bias = step(bias)
             unowned = unowned + bias
-        return Stage(steps, own, unowned, whole, error)
+        return Stage(steps, own, unowned, whole)
 
     def feedforward(self, term: Term) -> FeedForward:
         network = term.source.network
@@ -121,8 +144,7 @@ class _Rows:
 
 
 def _left_out(term: Term, scope: Scope) -> bool:
-    kind, late = term.source.kind, term.source.late
-    return scope != "output" and (late or kind in ("feedforward", "other"))
+    return scope != "output" and term.source.kind in ("feedforward", "other", "companion", "stranger")
 
 
 def _single(tensor: Tensor) -> Tensor:

@@ -241,7 +241,7 @@ class Tap(TorchFunctionMode):
         piece = Piece(seen.order, self._here(), self.count, lead * tgt * head_dim, product, seen, owners)
         self.count += piece.size
         if self.flow is not None:
-            self.flow.product(piece.order)
+            self.flow.release()
         self.pieces.append(piece)
         self.seen.append(seen)
         arrange, device = product.arrange, context.device
@@ -305,7 +305,11 @@ class Tap(TorchFunctionMode):
         pieces = pending.pieces
         try:
             block = assemble(pieces, pending.layouts, pending.projection, result, self.positions, out=pending.out)
-            rows = None if self.flow is None else rows_of(pieces, pending.layouts, pending.projection, result, self.positions)
+            rows = (
+                None
+                if self.flow is None
+                else rows_of(pieces, pending.layouts, pending.projection, result, self.positions)
+            )
         except LayoutError as error:
             return self._fail(Mark(pieces=pieces), f"before the output matrix '{pending.out}' {error}")
         for piece in pieces:
@@ -365,7 +369,7 @@ class Tap(TorchFunctionMode):
         seen = Seen(next(self.order), owners.tgt, owners.src)
         piece = Piece(seen.order, self._here(), 0, 0, None, seen, owners)
         if self.flow is not None:
-            self.flow.product(piece.order)
+            self.flow.release()
         self.pieces.append(piece)
         self.seen.append(seen)
         if block is None:

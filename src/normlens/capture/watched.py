@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from normlens.capture.compare import rebuild_error, tolerance
 from normlens.capture.examined import ExaminedBlock
 from normlens.capture.listen import module_path
+from normlens.capture.paths import NO_PATH
 from normlens.capture.record import Attended, Refused, unordered
 from normlens.capture.run import WATCHED, run, seeded
+from normlens.capture.stages import proved_paths
 
 MOST_CELLS = 2**28  # of all attention weights together; beyond, none are kept for further proofs
 
@@ -62,9 +64,11 @@ def watch(
             blocks.append(_examined(attended))
             gathered.add(attended)
 
-        passed = run(model, inputs, on_block, where=here, stand_in=stand_in, chains=chains)
+        passed = run(model, inputs, on_block, where=here, stand_in=stand_in, chains=chains, states=lambda *_: None)
     if passed.chains and chains is None:
         return watch(model, inputs, stand_in=stand_in, chains=passed.chains)
+    ways = proved_paths(passed.followed)
+    blocks = [replace(block, path=ways.get(block.order, NO_PATH)) for block in blocks]
     found = _with_refused(blocks, passed.refused)
     found += _unseen(model, list(ran), [block.name for block in found])
     used = Counter(block.out for block in blocks)

@@ -34,6 +34,7 @@ class Block:
     kept: dict[str, Tensor]
     sizes: tuple[tuple[int, int], ...]  # queries and keys of each sequence, without padding
     own: Mapping[str, Quantity] = field(default_factory=dict)  # declarations of the user's own quantities among `kept`
+    absent: Mapping[str, str] = field(default_factory=dict)  # quantities that do not exist here, and why
 
     @property
     def weights(self) -> Float[Tensor, "batch head tgt src"]:
@@ -54,6 +55,46 @@ class Block:
     def summed_norms(self) -> Float[Tensor, "batch tgt src"]:
         """‖Σ_h αf(x)‖ over the heads kept: the contribution of each key to each query in the block as a whole."""
         return self["summed_norms"]
+
+    @property
+    def residual_norms(self) -> Float[Tensor, "batch tgt src"]:
+        """‖Σ_h αf(x) + [key is query]·x‖: the contribution of each key, the residual added to a token's own."""
+        return self["residual_norms"]
+
+    @property
+    def normed_norms(self) -> Float[Tensor, "batch tgt src"]:
+        """The same after the norm behind the residual, with the statistics of this pass."""
+        return self["normed_norms"]
+
+    @property
+    def encoder_norms(self) -> Float[Tensor, "batch tgt src"]:
+        """The same at the end of the layer, its feed-forward block left out."""
+        return self["encoder_norms"]
+
+    @property
+    def output_norms(self) -> Float[Tensor, "batch tgt src"]:
+        """The same at the end of the layer, with its feed-forward block."""
+        return self["output_norms"]
+
+    @property
+    def mixing_attention(self) -> Float[Tensor, "batch tgt"]:
+        """‖others‖ / (‖others‖ + ‖own‖), 0 to 1: how much of what attention adds comes from other tokens."""
+        return self["mixing_attention"]
+
+    @property
+    def mixing_residual(self) -> Float[Tensor, "batch tgt"]:
+        """The same with the residual."""
+        return self["mixing_residual"]
+
+    @property
+    def mixing_normed(self) -> Float[Tensor, "batch tgt"]:
+        """The same after the norm behind the residual."""
+        return self["mixing_normed"]
+
+    @property
+    def mixing_output(self) -> Float[Tensor, "batch tgt"]:
+        """The same at the end of the layer, with its feed-forward block."""
+        return self["mixing_output"]
 
     @property
     def transformed(self) -> Float[Tensor, "batch head src model"]:
@@ -109,6 +150,11 @@ class Block:
                 f"'{name}' compares the queries of a block with each other, as a table of queries and keys.",
                 got=f"{self.kind} attention: its queries are of the {self.tgt}, its keys of the {self.src}",
                 do="read it from self-attention, or take the vectors: block['head_vectors'].",
+            )
+        if name in self.absent:
+            raise NotKept(
+                f"'{name}' does not exist for {self.kind} layer {self.layer}: {self.absent[name]}.",
+                do="see what is exact with `normlens doctor MODEL`.",
             )
         value = derived(name, self.kept, self.sizes, len(self.heads), self.own)
         if value is None:

@@ -11,12 +11,22 @@ from weakref import ref
 import torch
 
 from normlens import algebra
-from normlens.capture import Attended, Examination, Ran, relative_error, run, tolerance, unordered
+from normlens.capture import (
+    Attended,
+    Examination,
+    PathError,
+    Ran,
+    relative_error,
+    run,
+    stage,
+    tolerance,
+    unordered,
+)
 from normlens.errors import NormlensError
 from normlens.lens.axes import Namer
 from normlens.lens.block import Block
 from normlens.lens.wiring import Kind, Roles, Wire, layer_of
-from normlens.measures import QUANTITIES, measured, needed
+from normlens.measures import QUANTITIES, measured, needed, stages_of
 from normlens.models import Encoded, InputError, Subject
 
 
@@ -78,7 +88,21 @@ class Pass:
 
         try:
             scores = any("scores" in quantity.needs for quantity in needed(fields))
-            ran = run(self.subject.model, self.encoded.inputs, receive, scores=scores, **self.examination.options)
+            scopes = {need for quantity in needed(fields) for need in stages_of(quantity)}
+
+            def states(out: str, use: int) -> frozenset[int]:
+                known = by_use.get((out, use)) or by_use.get((out, 0))
+                numbers = {} if known is None or not known.exact else known.path.numbers
+                return frozenset(number for scope, number in numbers.items() if scope in scopes)
+
+            ran = run(
+                self.subject.model,
+                self.encoded.inputs,
+                receive,
+                scores=scores,
+                states=states if scopes else None,
+                **self.examination.options,
+            )
         except IndexError as error:
             if error in raised:
                 raise
@@ -146,8 +170,16 @@ class Pass:
             )
         chosen = _numbers(heads, "head", count, f"{wire.kind} layer {wire.layer} has")
         tgt, src = namer.name(attended.tgt), namer.name(attended.src)
-        fields = [name for name in fields if tgt.side == src.side or not QUANTITIES[name].one_side]
-        numbers = measured(attended, fields, chosen, tgt.kept, src.kept)
+        one_side = tgt.side == src.side
+        absent = {
+            name: wire.path.reasons.get(scope, "it was not seen on the probe")
+            for name, quantity in QUANTITIES.items()
+            for scope in reversed(stages_of(quantity))
+            if not wire.path.has(scope)
+        }
+        fields = [name for name in fields if name not in absent and (one_side or not QUANTITIES[name].one_side)]
+        stages = self._stages(attended, wire, fields, one_side)
+        numbers = measured(attended, fields, chosen, tgt.kept, src.kept, stages)
         return Block(
             kind=wire.kind,
             layer=wire.layer,
@@ -159,7 +191,34 @@ class Pass:
             kept=numbers.kept,
             sizes=numbers.sizes,
             own={name: QUANTITIES[name] for name in numbers.kept if not QUANTITIES[name].batched},
+            absent=absent,
         )
+
+    def _stages(
+        self, attended: Attended, wire: Wire, fields: Sequence[str], one_side: bool
+    ) -> dict[str, algebra.Stage]:
+        """The points of the layer that the fields need, each proved in this very pass."""
+        found: dict[str, algebra.Stage] = {}
+        where = f"{wire.kind} layer {wire.layer} of '{self.subject.name}'"
+        for scope in dict.fromkeys(scope for name in fields for scope in stages_of(QUANTITIES[name])):
+            try:
+                if attended.followed is None:
+                    raise PathError("what follows it cannot be followed")
+                found[scope] = stage(attended.followed, wire.path, scope, one_side=one_side)
+            except PathError as lost:
+                raise ReconstructionError(
+                    f"{where}: its {scope} part was exact on the probe, and cannot be split in this pass: {lost}.",
+                    cause="the model does something else for such inputs, or was changed after it was loaded.",
+                    do="lens.prove(inputs) with such inputs; or leave these quantities out of fields=.",
+                ) from lost
+            error, allowed = found[scope].error, tolerance(attended.output.dtype)
+            if not error <= allowed:
+                raise ReconstructionError(
+                    f"{where}: the terms of its {scope} part rebuild it only to {error:.1e} (allowed {allowed:.0e}).",
+                    cause="numbers beyond the range of the model's precision.",
+                    do="a higher precision (dtype=torch.float32).",
+                )
+        return found
 
 
 def pass_error(attended: Attended) -> float:

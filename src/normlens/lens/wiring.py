@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from normlens.capture import Examination, Seen, is_auxiliary
+from normlens.capture import NO_PATH, Examination, Path, Seen, is_auxiliary
 from normlens.models import Subject
 
 Kind = str  # "self", "encoder", "decoder", "cross"; beside a text the name of another input, such as "image"
@@ -33,6 +33,7 @@ class Wire:
     use: int  # how often that matrix was used before in the same pass: layers may share it
     error: float  # how exactly its parts rebuilt it on the probe, relative
     reason: str | None  # why it is refused; None when exact
+    path: Path = NO_PATH  # the points of its layer that are exact too, and why others are not
 
     @property
     def exact(self) -> bool:
@@ -97,7 +98,8 @@ def wire(subject: Subject, examination: Examination, inputs: Mapping[str, Any]) 
     wires = []
     for block in examination.blocks:
         kind = roles.kind(block.asks, block.answers)
-        wires.append(Wire(kind, layers[kind], block.name, block.out, uses[block.out], block.error, block.reason))
+        number, use = layers[kind], uses[block.out]
+        wires.append(Wire(kind, number, block.name, block.out, use, block.error, block.reason, block.path))
         layers[kind] += 1
         uses[block.out] += 1
     return tuple(wires)

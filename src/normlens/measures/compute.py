@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Bool
@@ -12,7 +13,7 @@ from torch import Tensor
 from normlens import algebra
 from normlens.capture import Attended
 from normlens.errors import NormlensError
-from normlens.measures.quantity import DECLARED, RECORD, MeasureError, Quantity, needed
+from normlens.measures.quantity import DECLARED, RECORD, STAGES, MeasureError, Quantity, needed
 
 Sizes = tuple[tuple[int, int], ...]  # queries and keys of each sequence, without padding
 
@@ -31,8 +32,9 @@ def measured(
     heads: Sequence[int] | None,
     tgt: Bool[Tensor, "batch tgt"] | None = None,
     src: Bool[Tensor, "batch src"] | None = None,
+    stages: Mapping[str, algebra.Stage] = MappingProxyType({}),
 ) -> Measured:
-    """The fields of one block. `tgt` and `src` say which positions are real; None: all.
+    """The fields of one block. `tgt` and `src` say which positions are real; None: all. `stages`: points of its layer.
 
     What follows from other fields (‖αf(x)‖ from α and ‖f(x)‖) is not kept beside them.
     """
@@ -43,7 +45,8 @@ def measured(
     own = [quantity for quantity in wanted if not quantity.batched]
     asked = [name for name in fields if DECLARED[name].batched and not _follows(name, fields)]
     inputs = dict.fromkeys(need for quantity in own for need in quantity.needs if _batched(need))
-    record = _record(attended, heads, any("gram" in quantity.needs for quantity in needed((*asked, *inputs))))
+    has_gram = any("gram" in quantity.needs for quantity in needed((*asked, *inputs)))
+    record = _record(attended, heads, has_gram, stages)
     kept = {name: _value(record, name) for name in dict.fromkeys((*asked, *inputs))}
     kept = _without_padding(kept, tgt, src)
     sizes = tuple(zip(_lengths(tgt, batch, rows), _lengths(src, batch, columns), strict=True))
@@ -99,9 +102,12 @@ class _Record:
 
     tensors: dict[str, Tensor]
     has_gram: bool  # whether some quantity needs it, so that ‖f(x)‖ is read off its diagonal
+    stages: Mapping[str, algebra.Stage]
 
 
-def _record(attended: Attended, heads: Sequence[int] | None, has_gram: bool) -> _Record:
+def _record(
+    attended: Attended, heads: Sequence[int] | None, has_gram: bool, stages: Mapping[str, algebra.Stage]
+) -> _Record:
     tensors = {name: _at_least_single(getattr(attended, name)) for name in ("weights", *RECORD)}
     if attended.scores is not None:
         tensors["scores"] = attended.scores
@@ -110,7 +116,7 @@ def _record(attended: Attended, heads: Sequence[int] | None, has_gram: bool) -> 
         tensors = {
             name: tensor[index] if name == "out_weight" else tensor[:, index] for name, tensor in tensors.items()
         }
-    return _Record(tensors, has_gram)
+    return _Record(tensors, has_gram, stages)
 
 
 def _value(record: _Record, name: str) -> Tensor:
@@ -130,7 +136,11 @@ def _made(record: _Record, name: str) -> Tensor:
     if name == "scores":  # unknown, so that a pair to which no head gives any weight is taken for masked
         return torch.where(record.tensors["weights"] != 0, 0.0, -torch.inf)
     quantity = DECLARED[name]
-    return quantity.compute(*(_value(record, need) for need in quantity.needs))
+    return quantity.compute(*(_stage_or_value(record, need) for need in quantity.needs))
+
+
+def _stage_or_value(record: _Record, name: str) -> Tensor | algebra.Stage:
+    return record.stages[name] if name in STAGES else _value(record, name)
 
 
 def _by_sequence(quantity: Quantity, values: Mapping[str, Tensor], sizes: Sizes, width: Mapping[str, int]) -> Tensor:

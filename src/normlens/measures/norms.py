@@ -46,3 +46,41 @@ def head_outputs(
 ) -> Float[Tensor, "batch head tgt model"]:
     """Σ_j α f(x_j), what each head adds to the output."""
     return algebra.transformed(torch.matmul(weights, values), out_weight)
+
+
+def stage_norms(
+    weights: Float[Tensor, "batch head tgt src"],
+    values: Float[Tensor, "batch head src head_dim"],
+    out_weight: Float[Tensor, "head head_dim model"],
+    *more: Tensor | algebra.Stage,
+) -> Float[Tensor, "batch tgt src"]:
+    """‖F[i,j]‖ at a point of the layer before any feed-forward block; ‖Σ_h αf‖ serves where directions are the same."""
+    summed, stage = more
+    assert isinstance(summed, Tensor)
+    assert isinstance(stage, algebra.Stage)
+    return algebra.norms(stage, weights, values, out_weight, summed=summed)
+
+
+def mixing_attention(weights: Tensor, values: Tensor, out_weight: Tensor) -> Float[Tensor, "batch tgt"]:
+    """Of the attention alone."""
+    return algebra.mixing(None, weights, values, out_weight)
+
+
+def mixing(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Float[Tensor, "batch tgt"]:
+    """At a point of the layer before any feed-forward block."""
+    return algebra.mixing(stage, weights, values, out_weight)
+
+
+def output_norms(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Tensor:
+    """‖F[i,j]‖ at the end of the layer; a gate is taken as it was."""
+    return algebra.output_norms(stage, weights, values, out_weight, rule="gate")
+
+
+def output_norms_both(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Tensor:
+    """The same; a gated product is shared out by halves."""
+    return algebra.output_norms(stage, weights, values, out_weight, rule="both")
+
+
+def mixing_output(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Tensor:
+    """At the end of the layer; a gate is taken as it was."""
+    return algebra.output_mixing(stage, weights, values, out_weight, rule="gate")

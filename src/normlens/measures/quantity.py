@@ -19,6 +19,7 @@ RECORD = {  # fields of the record of a block that a quantity may need, beside o
     "values": ("batch", "head", "src", "head_dim"),
     "out_weight": ("head", "head_dim", "model"),
 }
+STAGES = ("residual", "normed", "encoder", "output")  # points of the layer that a quantity may need
 SHARED = ("gram", "norms", "scores")  # worked out at most once for a block, for several quantities of ours
 
 
@@ -134,7 +135,56 @@ _OF_PAIRS = (
         ("batch", "tgt", "src"), ("weights", "scores"), _ours("visible"), batched=True,
     ),
 )  # fmt: skip
-DECLARED: dict[str, Quantity] = {quantity.name: quantity for quantity in (*_PAPER, *_HALEVI, *_OF_KEYS, *_OF_PAIRS)}
+_MAP, _TOKEN = ("batch", "tgt", "src"), ("batch", "tgt")
+_BLOCK = ("weights", "values", "out_weight")
+_LAYER = (
+    Quantity(
+        "residual_norms", "‖Σₕ αf(x)+x‖",
+        "Contribution of the key to the query in all heads, the residual added where the key is the query.",
+        _MAP, (*_BLOCK, "summed_norms", "residual"), _ours("stage_norms"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "normed_norms", "‖N(Σₕ αf(x)+x)‖",
+        "Contribution of the key to the query after the residual and the norm behind it.",
+        _MAP, (*_BLOCK, "summed_norms", "normed"), _ours("stage_norms"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "encoder_norms", "‖N₂N₁(Σₕ αf(x)+x)‖",
+        "Contribution of the key to the query at the end of the layer, the feed-forward block left out.",
+        _MAP, (*_BLOCK, "summed_norms", "encoder"), _ours("stage_norms"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "output_norms", "‖F‖",
+        "Contribution of the key at the end of the layer, feed-forward block included; a gate is taken as it was.",
+        _MAP, (*_BLOCK, "output"), _ours("output_norms"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "output_norms_both", "‖F‖ (both)",
+        "The same, with a gated feed-forward block shared out half by its gate and half by its units.",
+        _MAP, (*_BLOCK, "output"), _ours("output_norms_both"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "mixing_attention", "mixing of attention",
+        "Share of the other tokens in what attention adds to the query: ‖others‖ / (‖others‖ + ‖own‖).",
+        _TOKEN, _BLOCK, _ours("mixing_attention"), batched=True, one_side=True,
+    ),
+    Quantity(
+        "mixing_residual", "mixing with residual", "Share of the other tokens once the residual is added.",
+        _TOKEN, (*_BLOCK, "residual"), _ours("mixing"), batched=True, one_side=True,
+    ),
+    Quantity(
+        "mixing_normed", "mixing after the norm", "Share of the other tokens after the residual and its norm.",
+        _TOKEN, (*_BLOCK, "normed"), _ours("mixing"), batched=True, one_side=True,
+    ),
+    Quantity(
+        "mixing_output", "mixing of the layer",
+        "Share of the other tokens at the end of the layer, feed-forward block included.",
+        _TOKEN, (*_BLOCK, "output"), _ours("mixing_output"), batched=True, one_side=True,
+    ),
+)  # fmt: skip
+DECLARED: dict[str, Quantity] = {
+    quantity.name: quantity for quantity in (*_PAPER, *_LAYER, *_HALEVI, *_OF_KEYS, *_OF_PAIRS)
+}
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType(DECLARED)
 DEFAULT = ("weights", "transformed_norms", "weighted_norms", "summed_norms")
 
@@ -148,6 +198,11 @@ def check_names(names: Sequence[str]) -> None:
             got=repr(names),
             do=f"use a tuple of {', '.join(DECLARED)}; @nl.measure declares one of your own.",
         )
+
+
+def stages_of(quantity: Quantity) -> tuple[str, ...]:
+    """The points of the layer that a quantity needs, through others too."""
+    return tuple(dict.fromkeys(need for one in needed((quantity.name,)) for need in one.needs if need in STAGES))
 
 
 def needed(names: Iterable[str]) -> tuple[Quantity, ...]:
