@@ -271,13 +271,13 @@ class Flow:
                 return Gated(gate, units)
         return None
 
-    def _scaled(self, state: Linear, by: Any, result: Any, *, normed: bool = False) -> Linear | None:
+    def _scaled(self, state: Linear, by: Any, result: Any, *, normed: bool = False) -> bool | None:
         if not isinstance(result, Tensor) or tuple(result.shape[:-1]) != state.place.lead:
             return None
         step = Step("scale", state.place, by, normed)
         return self._made_of(state, result, state.stepped(step), "norm" if normed else "scale")
 
-    def _norm(self, state: Linear, name: str, args: tuple[Any, ...], kwargs: Any, result: Tensor) -> Linear | None:
+    def _norm(self, state: Linear, name: str, args: tuple[Any, ...], kwargs: Any, result: Tensor) -> bool | None:
         names = ("input", "normalized_shape", "weight", "bias", "eps") if name == "layer_norm" else (
             "input", "normalized_shape", "weight", "eps")  # fmt: skip
         call = dict(zip(names, args, strict=False)) | dict(kwargs)

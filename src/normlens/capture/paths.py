@@ -142,15 +142,15 @@ class _Read:
 
     def _normed(self, state: Linear | None) -> Linear | None:
         """The last of the states that a norm made of this one, step by step."""
-        last, normed = state, False
-        while last is not None:
-            following = [one for one in self.states if one.parent is not None and one.parent.number == last.number]
-            following = [one for one in following if one.spelling[-1] in NORM_WORDS and not _joins_anew(one, last)]
-            if not following:
-                break
-            last = following[0]
-            normed = normed or last.spelling[-1] in ("norm", "layer_norm", "rms_norm")
-        return last if normed else None
+        if state is None:
+            return None
+        normed = {state.number: False}
+        for one in self._from(state):
+            before = None if one.parent is None else one.parent.number
+            if before in normed and one.spelling[-1] in NORM_WORDS and _joins(one) == _joins(state):
+                normed[one.number] = normed[before] or one.spelling[-1] in ("norm", "layer_norm", "rms_norm")
+        whole = [one for one in self.states if normed.get(one.number)]
+        return whole[-1] if whole else None
 
 
 def _named(state: Linear | None) -> tuple[str, ...]:
@@ -164,10 +164,6 @@ def _residual(state: Linear) -> bool:
 
 def _joins(state: Linear) -> bool:
     return state.holds("feedforward", "other", "companion", "stranger")
-
-
-def _joins_anew(state: Linear, before: Linear) -> bool:
-    return _joins(state) and not _joins(before)
 
 
 def _line(state: Linear) -> set[int]:
