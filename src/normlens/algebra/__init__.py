@@ -19,6 +19,8 @@ from normlens.algebra.parts import RowStep as RowStep
 from normlens.algebra.parts import Stage as Stage
 from normlens.algebra.parts import mixing as mixing
 from normlens.algebra.parts import norms as norms
+from normlens.algebra.proximity import alti as alti
+from normlens.algebra.proximity import effective_weights as effective_weights
 from normlens.algebra.similarity import head_vectors as head_vectors
 from normlens.algebra.similarity import similarity as similarity
 from normlens.algebra.singular import singular_values as singular_values

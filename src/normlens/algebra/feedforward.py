@@ -63,24 +63,30 @@ class FeedForward:
     def unowned(self, rule: Rule) -> Float[Tensor, "batch tgt model"]:
         """What belongs to no token: the biases, and what of the state that was read belongs to none."""
         zero = self.again(torch.zeros_like(self.sums[:1, :1]))
-        units = sum((self.reads.unowned @ weight + _of(bias, weight)) * by for (weight, by), bias in self._biased(rule))
-        if self.up_weight is None:
-            units = units + zero
-        elif rule == "both" and self.up is not None:
-            units = units + zero * self.up / 2
-        written = units @ self.out_weight
+        units = [
+            (self.reads.unowned @ weight + _of(bias, weight)) * by
+            for (weight, by), bias in zip(self.maps(rule), self._biases, strict=False)
+        ]
+        if self.up is None:
+            units.append(zero.expand_as(self.sums))
+        elif rule == "both":
+            units.append(zero * self.up / 2)
+        written = self._written(units)
         return written if self.out_bias is None else written + self.out_bias
+
+    def _written(self, units: list[Tensor]) -> Tensor:
+        return torch.stack(units).sum(dim=0) @ self.out_weight
+
+    @property
+    def _biases(self) -> tuple[Tensor | None, ...]:
+        return (self.bias,) if self.up is None else (self.up_bias, self.bias)
 
     def through(self, read: Float[Tensor, "batch tgt model"], rule: Rule) -> Float[Tensor, "batch tgt model"]:
         """What a part of what was read becomes at the end of the layer."""
-        written = sum((read @ weight) * by for weight, by in self.maps(rule)) @ self.out_weight
+        written = self._written([(read @ weight) * by for weight, by in self.maps(rule)])
         for step in self.steps:
             written = step(written)
         return written
-
-    def _biased(self, rule: Rule):
-        biases = (self.bias,) if self.up_weight is None else (self.up_bias, self.bias)
-        return zip(self.maps(rule), biases, strict=False)
 
     def rebuilt(self) -> tuple[Tensor, Tensor]:
         """What it read and what it wrote, computed anew: both are to be what the pass had."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from normlens.capture.labels import Followed, Linear, Term
 
-Scope = Literal["residual", "normed", "encoder", "output"]
-SCOPES: tuple[Scope, ...] = ("residual", "normed", "encoder", "output")
+Scope = str  # one of SCOPES
+SCOPES = ("residual", "normed", "encoder", "output")
+NEAREST = "nearest"  # for ALTI: normed where there is such a state, else residual
 NORM_WORDS = frozenset({"centre", "norm", "scale", "layer_norm", "rms_norm", "constant"})
 
 
@@ -32,7 +32,7 @@ class Path:
         return scope in self.numbers
 
 
-NO_PATH = Path(reasons=dict.fromkeys(SCOPES, "its output matrix writes no rows that can be followed"))
+NO_PATH = Path(reasons=dict.fromkeys((*SCOPES, NEAREST), "its output matrix writes no rows that can be followed"))
 
 
 def paths(blocks: Sequence[Followed]) -> dict[int, Path]:
@@ -79,14 +79,20 @@ class _Read:
     def path(self) -> Path:
         path = Path()
         if self.sum is None:
-            path.reasons.update(dict.fromkeys(SCOPES, "no sum with a residual was seen behind the attention output"))
+            path.reasons.update(
+                dict.fromkeys((*SCOPES, NEAREST), "no sum with a residual was seen behind the attention output")
+            )
             return path
         self._set(path, "residual", self.sum)
         if self.sum_is_normed and self.after_sum is not None:
             self._set(path, "normed", self.after_sum)
+            self._set(path, NEAREST, self.after_sum)
         elif self.sum_is_normed is None:
-            path.reasons["normed"] = "the pass does not show whether the norm behind the sum belongs to this block"
+            path.reasons[NEAREST] = path.reasons["normed"] = (
+                "the pass does not show whether the norm behind the sum belongs to this block"
+            )
         else:
+            self._set(path, NEAREST, self.sum)
             path.reasons["normed"] = "no norm follows the sum with the residual in this block"
         if self.joined is None:
             end = self.after_sum if path.has("normed") else self.sum
@@ -117,7 +123,8 @@ class _Read:
             return "a feed-forward block does not read the attention output once"
         return "a feed-forward block reads what another one wrote" if _joins(read) else None
 
-    def _set(self, path: Path, scope: Scope, state: Linear) -> None:
+    def _set(self, path: Path, scope: Scope, state: Linear | None) -> None:
+        assert state is not None
         if sum(term.source.kind == "attention" for term in state.terms) != 1:
             path.reasons[scope] = "the attention output is added to itself"
             return

@@ -77,6 +77,21 @@ class Block:
         return self["output_norms"]
 
     @property
+    def output_norms_both(self) -> Float[Tensor, "batch tgt src"]:
+        """The same with the other rule for a gated feed-forward block: half by its gate, half by its units."""
+        return self["output_norms_both"]
+
+    @property
+    def alti(self) -> Float[Tensor, "batch tgt src"]:
+        """max(0, ‖y‖₁ - ‖y - F‖₁) as shares of the query (ALTI), at the norm behind the residual or at the sum."""
+        return self["alti"]
+
+    @property
+    def effective_weights(self) -> Float[Tensor, "batch head tgt src"]:
+        """α without what the transformed vectors of the keys cancel; it gives the same output, and may be below 0."""
+        return self["effective_weights"]
+
+    @property
     def mixing_attention(self) -> Float[Tensor, "batch tgt"]:
         """‖others‖ / (‖others‖ + ‖own‖), 0 to 1: how much of what attention adds comes from other tokens."""
         return self["mixing_attention"]

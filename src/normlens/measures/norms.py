@@ -22,6 +22,7 @@ def transformed_norms(
 weighted_norms, summed_norms, transformed = algebra.weighted_norms, algebra.summed_norms, algebra.transformed
 head_vectors, similarity = algebra.head_vectors, algebra.similarity
 coordinates, transformed_sums = algebra.coordinates, algebra.transformed_sums
+effective_weights = algebra.effective_weights
 
 
 MASKED = -5000.0  # a score below is that of a mask: those in use add −10,000 or less
@@ -84,3 +85,8 @@ def output_norms_both(weights: Tensor, values: Tensor, out_weight: Tensor, stage
 def mixing_output(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Tensor:
     """At the end of the layer; a gate is taken as it was."""
     return algebra.output_mixing(stage, weights, values, out_weight, rule="gate")
+
+
+def alti(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Float[Tensor, "batch tgt src"]:
+    """Shares by proximity, after the norm behind the residual where there is one."""
+    return algebra.alti(stage, weights, values, out_weight)

@@ -19,7 +19,7 @@ RECORD = {  # fields of the record of a block that a quantity may need, beside o
     "values": ("batch", "head", "src", "head_dim"),
     "out_weight": ("head", "head_dim", "model"),
 }
-STAGES = ("residual", "normed", "encoder", "output")  # points of the layer that a quantity may need
+STAGES = ("residual", "normed", "encoder", "output", "nearest")  # points of the layer that a quantity may need
 SHARED = ("gram", "norms", "scores")  # worked out at most once for a block, for several quantities of ours
 
 
@@ -162,6 +162,15 @@ _LAYER = (
         "output_norms_both", "‖F‖ (both)",
         "The same, with a gated feed-forward block shared out half by its gate and half by its units.",
         _MAP, (*_BLOCK, "output"), _ours("output_norms_both"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "alti", "ALTI", "Share of the key in the query by ALTI: how much nearer its part brings the whole, rows to 1.",
+        _MAP, (*_BLOCK, "nearest"), _ours("alti"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "effective_weights", "effective α",
+        "Attention weights without what the transformed vectors of the keys cancel.",
+        ("batch", "head", "tgt", "src"), _BLOCK, _ours("effective_weights"), signed=True, role="attention",
     ),
     Quantity(
         "mixing_attention", "mixing of attention",
