@@ -144,7 +144,8 @@ class Run:
             *(f"{wire.kind} L{wire.layer} is left out: {wire.reason}." for wire in lens.wires if wire.reason),
             *(
                 f"The attention weights of a query add up to {total / size:.2f} on average ({kind} attention): the "
-                "rest goes to a learned sink and to no token. Shares of the attention are of what tokens receive."
+                "rest goes to a learned sink and to no token. Shares of the attention are of what tokens receive; "
+                "attention sinks are judged by α itself."
                 for kind, (total, size) in counted["mass"].items()
                 if size and total / size < 0.99
             ),
