@@ -230,7 +230,8 @@ def test_items_longer_than_the_model_are_cut_to_it(causal):
 def test_shares_of_the_attention_add_up_to_1_also_beside_a_learned_sink(minilm):
     config = GptOssConfig(
         vocab_size=30522, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=1, head_dim=8, num_local_experts=2, num_experts_per_tok=1, rope_parameters={"rope_type": "default", "rope_theta": 1e4},
+        num_key_value_heads=1, head_dim=8, num_local_experts=2, num_experts_per_tok=1,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e4},
         layer_types=["full_attention", "full_attention"], bos_token_id=101, eos_token_id=102, pad_token_id=0,
     )  # fmt: skip
     torch.manual_seed(0)

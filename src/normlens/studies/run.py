@@ -186,7 +186,7 @@ def _unwritten(study: Study[Any], seen: Seen) -> Iterator[None]:
     tensors = [seen.weights, *visible, *seen.block.kept.values(), *seen.kept.values()]
 
     def state() -> list[int]:
-        arrays = (zlib.crc32(np.ascontiguousarray(array)) for array in (seen.norms, seen.received))
+        arrays = (zlib.crc32(array.tobytes()) for array in (seen.norms, seen.received))
         return [*(tensor._version for tensor in tensors), *arrays]
 
     before = state()
