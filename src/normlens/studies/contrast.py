@@ -247,8 +247,8 @@ def _sentences(result: Contrast, study: ContrastStudy) -> list[str]:
         )
         lines.append(
             f"{reading.capitalize()} there are {count(first)} pairs with the first set in {many(int(texts), 'text')}, "
-            f"and {count(second)} with the second in {count(others)}; {count(result.both[direction])} hold both. The mean "
-            f"distance of the pairs is {number(near)} and {number(far)} tokens."
+            f"and {count(second)} with the second in {count(others)}; {count(result.both[direction])} hold both. The "
+            f"mean distance of the pairs is {number(near)} and {number(far)} tokens."
         )
     return lines
 
