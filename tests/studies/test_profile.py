@@ -203,7 +203,7 @@ def test_every_promised_column_is_there_and_one_without_a_loss_is_empty_with_a_n
     assert all(row["contribution_norms"] > 0 for row in rows)
     (note,) = profile.findings.run.notes
     assert note.startswith("The importance of heads is left out: 'all-MiniLM-L6-v2' (BertModel) predicts nothing")
-    assert "To have it: load it with AutoModelForSequenceClassification" in note
+    assert "To have it: give a model that was saved as ...ForSequenceClassification" in note
     assert "choices:importance(loss='none')" in str(profile.findings.run.signature)
 
 
