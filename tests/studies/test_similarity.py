@@ -393,7 +393,7 @@ def falling(result, first, last):
     ("changes", "words"),
     [
         ({"high_distance": (40, 10)}, "get nearer, as Halevi et al. report"),
-        ({"high_distance": (10, 40)}, "get farther apart, against the paper"),
+        ({"high_distance": (10, 40)}, "get farther apart, unlike those of Halevi et al."),
         ({"high_distance": (40, 40)}, "stay about as far apart"),
         ({"high_same_sentence": (0.5, 0.9)}, "same sentence grows, as Halevi et al. report"),
         ({"high_same_sentence": (0.9, 0.9)}, "the last layers no more than the first"),
