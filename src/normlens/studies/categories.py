@@ -68,8 +68,11 @@ class Categories:
 
     @property
     def weight_shares(self) -> Float[np.ndarray, "category layer"]:
-        """Share of the attention, mean over heads (Figure 3a). The categories add up to 1 in every layer."""
-        return mean_over(self.weights)
+        """Share of the attention that tokens receive, mean over heads (Figure 3a). Adds up to 1."""
+        weights = mean_over(self.weights)
+        total = np.where(np.isfinite(weights), weights, 0.0).sum(axis=0)
+        with_sink = (total > 0) & ~np.isclose(total, 1, rtol=1e-4)  # a learned one receives the rest
+        return weights / np.where(with_sink, total, 1.0)
 
     @property
     def norm_shares(self) -> Float[np.ndarray, "category layer"]:

@@ -62,7 +62,7 @@ class Forgetting:
     sequences: int
     change: Mapping[str, Float[np.ndarray, "score share"]]  # by name of CHANGES
     gap: Mapping[str, Float[np.ndarray, "score share"]]  # less that of "weights" in the same sequence, mean
-    error: Mapping[str, Float[np.ndarray, "score share"]]  # standard error of that mean
+    error: Mapping[str, Float[np.ndarray, "score share"]]  # standard error of that mean; NaN of one sequence
 
 
 class ForgettingStudy(Study[Forgetting]):
@@ -180,7 +180,10 @@ class ForgettingStudy(Study[Forgetting]):
             sequences=int(moments[names[0]].count.max()),
             change={name: found.mean for name, found in moments.items()},
             gap={name: found.mean for name, found in gaps.items()},
-            error={name: found.deviation / np.sqrt(np.maximum(found.count - 1, 1)) for name, found in gaps.items()},
+            error={
+                name: np.where(found.count > 1, found.deviation / np.sqrt(np.maximum(found.count - 1, 1)), np.nan)
+                for name, found in gaps.items()
+            },
         )
 
     def section(self, result: Forgetting, run: Facts) -> Section:
@@ -234,6 +237,8 @@ def _sentences(result: Forgetting) -> list[str]:
             for at, share in enumerate(result.shares)
         ]
         lines.append(f"The smallest {CHANGES[measure]}, by share of the keys that are hidden: {listing(best)}.")
+    if result.sequences < 2:
+        return [*lines, "One sequence has no standard error, so no difference to received weight is called clear."]
     measure = "divergence" if "divergence" in result.change else "change"
     for at, name in enumerate(names[1:], start=1):
         gaps = list(zip(result.shares, result.gap[measure][at], result.error[measure][at], strict=True))

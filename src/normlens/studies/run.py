@@ -7,7 +7,9 @@ be saved; what comes after a save is the same whether or not it was interrupted 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from normlens.studies.batches import Batch, Group, batches, shards
 from normlens.studies.request import Request
 from normlens.studies.saved import begun, left
 from normlens.studies.seen import Facts, Pass, Seen, seen_block
-from normlens.studies.study import Counter, Study, named
+from normlens.studies.study import Counter, Study, StudyError, is_ours, named
 from normlens.studies.sums import Sums
 
 SHARD = 64  # items between two points at which a run can be continued
@@ -102,7 +104,7 @@ class Run:
             if seen.causal and block.kind not in self.counted["causal"]:
                 self.counted["causal"].append(block.kind)
             for study, counter in self._counters:
-                with named(study, "see"):
+                with named(study, "see"), _unwritten(study, seen):
                     counter.see(seen)
             if self._whole_pass:
                 blocks.append(seen)
@@ -142,7 +144,8 @@ class Run:
             *(f"{wire.kind} L{wire.layer} is left out: {wire.reason}." for wire in lens.wires if wire.reason),
             *(
                 f"The attention weights of a query add up to {total / size:.2f} on average ({kind} attention): the "
-                "rest goes to a learned sink and to no token. Shares of the attention are of what tokens receive."
+                "rest goes to a learned sink and to no token. Shares of the attention are of what tokens receive; "
+                "attention sinks are judged by α itself."
                 for kind, (total, size) in counted["mass"].items()
                 if size and total / size < 0.99
             ),
@@ -171,6 +174,28 @@ class Run:
         if self.file is not None:
             statistics.write(self.file, self.settled(), {**self.counted, "identity": self.request.identity})
             self.saved = self.counted["items"]
+
+
+@contextmanager
+def _unwritten(study: Study[Any], seen: Seen) -> Iterator[None]:
+    """A study of the user's own may not write over what it is shown: the others would count its numbers as theirs."""
+    if is_ours(study):
+        yield
+        return
+    visible = [] if seen.visible is None else [seen.visible]
+    tensors = [seen.weights, *visible, *seen.block.kept.values(), *seen.kept.values()]
+
+    def state() -> list[int]:
+        arrays = (zlib.crc32(array.tobytes()) for array in (seen.norms, seen.received))
+        return [*(tensor._version for tensor in tensors), *arrays]
+
+    before = state()
+    yield
+    if state() != before:
+        raise StudyError(
+            "It wrote over what it was shown, which the other studies read too.",
+            do="work on a copy, as in seen.weights.clone() or seen.norms.copy().",
+        )
 
 
 def spelled(tokenizer: Any | None, ids: list[int]) -> tuple[str, ...]:
