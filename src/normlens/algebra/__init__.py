@@ -3,6 +3,7 @@
 Room: tensors to tensors. No model, no hooks, no statistics, no pictures.
 """
 
+from normlens.algebra import gated as gated
 from normlens.algebra.attention import coordinates as coordinates
 from normlens.algebra.attention import gram as gram
 from normlens.algebra.attention import lengths as lengths

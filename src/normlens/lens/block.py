@@ -10,7 +10,7 @@ from torch import Tensor
 
 from normlens.errors import NormlensError
 from normlens.lens.wiring import Kind, Wire
-from normlens.measures import QUANTITIES, Quantity, derived
+from normlens.measures import QUANTITIES, Quantity, derived, needs_transformed
 
 
 class NotKept(NormlensError, AttributeError):
@@ -34,6 +34,7 @@ class Block:
     kept: dict[str, Tensor]
     sizes: tuple[tuple[int, int], ...]  # queries and keys of each sequence, without padding
     own: Mapping[str, Quantity] = field(default_factory=dict)  # declarations of the user's own quantities among `kept`
+    no_transformed: str | None = None  # why f(x) alone does not exist; None when it does
 
     @property
     def weights(self) -> Float[Tensor, "batch head tgt src"]:
@@ -47,7 +48,7 @@ class Block:
 
     @property
     def weighted_norms(self) -> Float[Tensor, "batch head tgt src"]:
-        """‖αf(x)‖ = |α|·‖f(x)‖, the contribution of each key to each query in one head."""
+        """‖αf(x)‖, the contribution of each key to each query in one head: |α|·‖f(x)‖ where f(x) exists."""
         return self["weighted_norms"]
 
     @property
@@ -91,6 +92,16 @@ class Block:
         return self["similarity"]
 
     @property
+    def scales(self) -> Float[Tensor, "batch head tgt"]:
+        """What multiplies Σ_j αv(x_j) of a head before the output matrix, where that is one number for a query."""
+        return self["scales"]
+
+    @property
+    def lost_mass(self) -> Float[Tensor, "batch head tgt"]:
+        """1 − Σ_j α, the attention of a query that no key receives."""
+        return self["lost_mass"]
+
+    @property
     def visible(self) -> Float[Tensor, "batch tgt src"]:
         """1 where the query may attend to the key, 0 where the key is masked."""
         return self["visible"]
@@ -103,6 +114,11 @@ class Block:
             raise NotKept(
                 f"no quantity {name!r}.",
                 do=f"use {', '.join(dict.fromkeys((*QUANTITIES, *self.own)))}; @nl.measure declares one of your own.",
+            )
+        if self.no_transformed is not None and needs_transformed(name):
+            raise NotKept(
+                f"{self.kind} layer {self.layer} has no '{name}': {self.no_transformed}.",
+                do="use weighted_norms, ‖αf(x)‖ for each query and key, or summed_norms.",
             )
         if QUANTITIES[name].one_side and self.tgt != self.src:
             raise NotKept(

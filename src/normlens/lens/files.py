@@ -117,7 +117,7 @@ def _write_tensors(trace: Trace, path: Path) -> None:
 
 
 def _facts(block: Block) -> dict[str, Any]:
-    names = ("kind", "layer", "name", "heads", "error", "tgt", "src", "sizes")
+    names = ("kind", "layer", "name", "heads", "error", "tgt", "src", "sizes", "no_transformed")
     return {name: getattr(block, name) for name in names}
 
 

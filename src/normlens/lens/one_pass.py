@@ -159,6 +159,7 @@ class Pass:
             kept=numbers.kept,
             sizes=numbers.sizes,
             own={name: QUANTITIES[name] for name in numbers.kept if not QUANTITIES[name].batched},
+            no_transformed=attended.no_transformed,
         )
 
 
@@ -171,7 +172,8 @@ def pass_error(attended: Attended) -> float:
     )
     queries = torch.randn(weights.shape[2], generator=torch.Generator().manual_seed(0)).to(weights)
     bias = None if attended.out_bias is None else attended.out_bias.to(weights)
-    parts = algebra.rebuilt(queries, weights, values, out_weight, bias)
+    scales, gates = (None if factor is None else factor.to(weights) for factor in (attended.scales, attended.gates))
+    parts = algebra.rebuilt(queries, weights, values, out_weight, bias, scales, gates)
     whole = torch.matmul(queries, attended.output.to(weights))
     return relative_error(parts, whole)
 

@@ -12,7 +12,17 @@ from torch import Tensor
 from normlens import algebra
 from normlens.capture import Attended
 from normlens.errors import NormlensError
-from normlens.measures.quantity import DECLARED, RECORD, MeasureError, Quantity, needed
+from normlens.measures.gated import with_gates
+from normlens.measures.quantity import (
+    DECLARED,
+    FACTORS,
+    RECORD,
+    WITH_FACTORS,
+    MeasureError,
+    Quantity,
+    needed,
+    needs_transformed,
+)
 
 Sizes = tuple[tuple[int, int], ...]  # queries and keys of each sequence, without padding
 
@@ -34,14 +44,15 @@ def measured(
 ) -> Measured:
     """The fields of one block. `tgt` and `src` say which positions are real; None: all.
 
-    What follows from other fields (‖αf(x)‖ from α and ‖f(x)‖) is not kept beside them.
+    What follows from other fields (‖αf(x)‖ from α and ‖f(x)‖) is not kept beside them; what the block lacks is left out.
     """
+    fields = _existing(attended, fields)
     batch, _, rows, columns = attended.weights.shape
     tgt, src = (None if real is None or real.shape != size else real for real, size in
                 ((tgt, (batch, rows)), (src, (batch, columns))))  # fmt: skip
     wanted = needed(fields)
     own = [quantity for quantity in wanted if not quantity.batched]
-    asked = [name for name in fields if DECLARED[name].batched and not _follows(name, fields)]
+    asked = [name for name in fields if DECLARED[name].batched and not _follows(attended, name, fields)]
     inputs = dict.fromkeys(need for quantity in own for need in quantity.needs if _batched(need))
     record = _record(attended, heads, any("gram" in quantity.needs for quantity in needed((*asked, *inputs))))
     kept = {name: _value(record, name) for name in dict.fromkeys((*asked, *inputs))}
@@ -84,9 +95,22 @@ def derived(
     return values.get(name)
 
 
-def _follows(name: str, fields: Collection[str]) -> bool:
+def _existing(attended: Attended, fields: Collection[str]) -> list[str]:
+    """The fields that the block has. What α and ‖f(x)‖ do not give is kept where both are asked for."""
+    lacks = {"scales"} if attended.scales is None else set[str]()
+    if attended.no_transformed is not None:
+        lacks |= {name for name in fields if needs_transformed(name)}
+    more = ["weighted_norms"] if _has_factors(attended) and {"weights", "transformed_norms"} <= set(fields) else []
+    return [name for name in dict.fromkeys((*fields, *more)) if name not in lacks]
+
+
+def _has_factors(attended: Attended) -> bool:
+    return attended.scales is not None or attended.gates is not None
+
+
+def _follows(attended: Attended, name: str, fields: Collection[str]) -> bool:
     needs = DECLARED[name].needs
-    return bool(needs) and set(needs) <= set(fields)
+    return bool(needs) and set(needs) <= set(fields) and not (name == "weighted_norms" and _has_factors(attended))
 
 
 def _batched(name: str) -> bool:
@@ -103,6 +127,8 @@ class _Record:
 
 def _record(attended: Attended, heads: Sequence[int] | None, has_gram: bool) -> _Record:
     tensors = {name: _at_least_single(getattr(attended, name)) for name in ("weights", *RECORD)}
+    factors = {name: getattr(attended, name) for name in FACTORS}
+    tensors |= {name: _at_least_single(factor) for name, factor in factors.items() if factor is not None}
     if attended.scores is not None:
         tensors["scores"] = attended.scores
     if heads is not None:
@@ -127,10 +153,17 @@ def _made(record: _Record, name: str) -> Tensor:
         if record.has_gram:
             return algebra.transformed_norms(_value(record, "gram"))
         return algebra.lengths(values, out_weight)
+    if name == "reaching":  # α times the scale of its query
+        return record.tensors["weights"] * record.tensors["scales"].unsqueeze(-1)
     if name == "scores":  # unknown, so that a pair to which no head gives any weight is taken for masked
         return torch.where(record.tensors["weights"] != 0, 0.0, -torch.inf)
-    quantity = DECLARED[name]
-    return quantity.compute(*(_value(record, need) for need in quantity.needs))
+    quantity, factored = DECLARED[name], name in WITH_FACTORS
+    if factored and "gates" in record.tensors:
+        return with_gates(name, *(record.tensors[need] for need in ("weights", "values", "out_weight", "gates")))
+    needs = [_value(record, need) for need in quantity.needs]
+    if factored and "scales" in record.tensors:
+        needs[quantity.needs.index("weights")] = _value(record, "reaching")
+    return quantity.compute(*needs)
 
 
 def _by_sequence(quantity: Quantity, values: Mapping[str, Tensor], sizes: Sizes, width: Mapping[str, int]) -> Tensor:

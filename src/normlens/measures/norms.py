@@ -34,6 +34,11 @@ def visible(
     return (scores.amax(dim=1) > MASKED).to(weights)
 
 
+def lost_mass(weights: Float[Tensor, "batch head tgt src"]) -> Float[Tensor, "batch head tgt"]:
+    """1 − Σ_j α_ij."""
+    return 1 - weights.sum(dim=-1)
+
+
 def value_sums(values: Float[Tensor, "batch head src head_dim"]) -> Float[Tensor, "batch head src"]:
     """‖v(x)‖₁, the sum of the absolute values of a value vector."""
     return values.abs().sum(dim=-1)

@@ -19,6 +19,8 @@ RECORD = {  # fields of the record of a block that a quantity may need, beside o
     "values": ("batch", "head", "src", "head_dim"),
     "out_weight": ("head", "head_dim", "model"),
 }
+FACTORS = ("scales", "gates")  # of the record, where something multiplies what a head writes before its output matrix
+WITH_FACTORS = ("weighted_norms", "summed_norms", "head_outputs", "head_vectors")  # computed with them
 SHARED = ("gram", "norms", "scores")  # worked out at most once for a block, for several quantities of ours
 
 
@@ -128,15 +130,32 @@ _OF_KEYS = (
         ("batch", "head", "src"), ("values", "out_weight"), _ours("transformed_sums"), batched=True,
     ),
 )  # fmt: skip
+_OF_QUERIES = (
+    Quantity(
+        "scales", "scale", "Number that multiplies what the head writes for the query, before the output matrix.",
+        ("batch", "head", "tgt"), (), _recorded, signed=True, batched=True,
+    ),
+    Quantity(
+        "lost_mass", "1 − Σα", "Attention of the query that no key receives, as with a learned sink.",
+        ("batch", "head", "tgt"), ("weights",), _ours("lost_mass"), signed=True, batched=True,
+    ),
+)  # fmt: skip
 _OF_PAIRS = (
     Quantity(
         "visible", "visible", "1 where the query may attend to the key, 0 where the key is masked.",
         ("batch", "tgt", "src"), ("weights", "scores"), _ours("visible"), batched=True,
     ),
 )  # fmt: skip
-DECLARED: dict[str, Quantity] = {quantity.name: quantity for quantity in (*_PAPER, *_HALEVI, *_OF_KEYS, *_OF_PAIRS)}
+DECLARED: dict[str, Quantity] = {quantity.name: quantity for quantity in (*_PAPER, *_HALEVI, *_OF_KEYS, *_OF_QUERIES, *_OF_PAIRS)}
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType(DECLARED)
-DEFAULT = ("weights", "transformed_norms", "weighted_norms", "summed_norms")
+DEFAULT = ("weights", "transformed_norms", "weighted_norms", "summed_norms", "scales")  # as far as a block has them
+
+
+def needs_transformed(name: str) -> bool:
+    """Whether a quantity is made of f(x) alone, which a gate or a norm before the output matrix does not leave."""
+    if name not in DECLARED or name in WITH_FACTORS:
+        return name in ("out_weight", "norms")
+    return any(needs_transformed(need) for need in DECLARED[name].needs)
 
 
 def check_names(names: Sequence[str]) -> None:
