@@ -89,7 +89,8 @@ def derived(
         if quantity.name in values or not quantity.needs or not set(quantity.needs) <= set(values):
             continue
         if quantity.batched:
-            values[quantity.name] = quantity.compute(*(values[need] for need in quantity.needs))
+            value = quantity.compute(*(values[need] for need in quantity.needs))
+            values[quantity.name] = _within(value, quantity.axes, sizes)
         else:
             values[quantity.name] = _by_sequence(quantity, values, sizes, width)
     return values.get(name)
@@ -97,10 +98,13 @@ def derived(
 
 def _existing(attended: Attended, fields: Collection[str]) -> list[str]:
     """The fields that the block has. What α and ‖f(x)‖ do not give is kept where both are asked for."""
-    lacks = {"scales"} if attended.scales is None else set[str]()
+    lacks, more = set[str](), list[str]()
     if attended.no_transformed is not None:
         lacks |= {name for name in fields if needs_transformed(name)}
-    more = ["weighted_norms"] if _has_factors(attended) and {"weights", "transformed_norms"} <= set(fields) else []
+    if attended.gates is not None:
+        lacks.add("scales")
+    if _has_factors(attended) and {"weights", "transformed_norms"} <= set(fields):
+        more = ["weighted_norms", "scales"]
     return [name for name in dict.fromkeys((*fields, *more)) if name not in lacks]
 
 
@@ -153,6 +157,8 @@ def _made(record: _Record, name: str) -> Tensor:
         if record.has_gram:
             return algebra.transformed_norms(_value(record, "gram"))
         return algebra.lengths(values, out_weight)
+    if name == "scales":  # nothing stands before the output matrix
+        return record.tensors["weights"].new_ones(record.tensors["weights"].shape[:3])
     if name == "reaching":  # α times the scale of its query
         return record.tensors["weights"] * record.tensors["scales"].unsqueeze(-1)
     if name == "scores":  # unknown, so that a pair to which no head gives any weight is taken for masked
@@ -249,6 +255,17 @@ def _without_padding(kept: dict[str, Tensor], tgt: Tensor | None, src: Tensor | 
                 tensor = tensor.gather(axis, order.view(shape).expand(tensor.shape))
             kept[name] = tensor * there.view(shape)
     return kept
+
+
+def _within(value: Tensor, axes: tuple[str, ...], sizes: Sizes) -> Tensor:
+    """0 where a shorter sequence has ended."""
+    for axis, lengths in (("tgt", [tgt for tgt, _ in sizes]), ("src", [src for _, src in sizes])):
+        at = axes.index(axis) if axis in axes else 0
+        if at and min(lengths) < value.shape[at]:
+            there = torch.arange(value.shape[at])[None] < torch.tensor(lengths)[:, None]
+            shape = [there.shape[0] if i == 0 else there.shape[1] if i == at else 1 for i in range(value.ndim)]
+            value = value * there.view(shape).to(value)
+    return value
 
 
 def _lengths(real: Tensor | None, batch: int, width: int) -> Sequence[int]:

@@ -148,7 +148,7 @@ _OF_PAIRS = (
 )  # fmt: skip
 DECLARED: dict[str, Quantity] = {quantity.name: quantity for quantity in (*_PAPER, *_HALEVI, *_OF_KEYS, *_OF_QUERIES, *_OF_PAIRS)}
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType(DECLARED)
-DEFAULT = ("weights", "transformed_norms", "weighted_norms", "summed_norms", "scales")  # as far as a block has them
+DEFAULT = ("weights", "transformed_norms", "weighted_norms", "summed_norms")
 
 
 def needs_transformed(name: str) -> bool:
