@@ -77,7 +77,9 @@ def _binary(word: str, left: Any, right: Any, result: Any, of: Of, is_fixed: IsF
         if other is not None and other.kind != "done":
             return None
         is_normed = other is not None
-        return mine.times(right, is_fixed=not is_normed and is_fixed(right), inverse=word in DIVIDE, is_normed=is_normed)
+        return mine.times(
+            right, is_fixed=not is_normed and is_fixed(right), inverse=word in DIVIDE, is_normed=is_normed
+        )
     if isinstance(mine, Trail) and word in ADD | SUBTRACT:
         return _sum(mine, other, left, right, word in SUBTRACT, is_fixed)
     if isinstance(other, Trail) or word not in ADD | SUBTRACT | MULTIPLY | DIVIDE:

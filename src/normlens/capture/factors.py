@@ -58,7 +58,10 @@ def _folded(
         cells = cells * before
     bias = projection.bias
     if trail.is_shifted:
-        passed = (_alike(arrived(Shift())).double() @ projection.weight.double()).to(projection.weight)
+        shift = arrived(Shift())
+        if not bool((shift == shift[:1]).all()):
+            raise LayoutError("there is a sum with what differs among the queries, or a gate follows a constant")
+        passed = (shift[0].double() @ projection.weight.double()).to(projection.weight)
         bias = passed if bias is None else passed + bias
     changed = replace(projection, weight=weight.to(projection.weight), bias=bias)
     plain = bool((cells == 1).all())
@@ -80,7 +83,7 @@ def apart(gates: Float[Tensor, "batch head tgt head_dim"]) -> tuple[Tensor | Non
 def _alike(rows: Tensor) -> Float[Tensor, " channel"]:
     """What comes from the weights alone must be the same in every row."""
     if not bool((rows == rows[:1]).all()):
-        raise LayoutError("a gate follows the constant that a norm adds, or a factor depends on the position")
+        raise LayoutError("a factor of a norm differs among the queries")
     return rows[0]
 
 

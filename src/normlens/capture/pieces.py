@@ -65,7 +65,7 @@ def layouts_of(
     if bool((rows < 0).any()):
         raise LayoutError("rows that no attention computed are mixed into its output")
     starts = torch.tensor(sorted(piece.start for piece in pieces), device=rows.device)
-    owners = torch.searchsorted(starts, rows[0], right=True)
+    owners = torch.searchsorted(starts, rows[0].contiguous(), right=True)
     found = []
     for owner in torch.unique(owners):
         channels = (owners == owner).nonzero().squeeze(1)

@@ -96,9 +96,9 @@ class Trail:
         key = None if self.key is None else (self.key, index)
         return self._then(lambda cells, _: cells[index], key=key)
 
-    def times(self, number: Tensor | float, *, is_fixed: bool, inverse: bool = False, is_normed: bool = False) -> Trail:
+    def times(self, number: Any, *, is_fixed: bool, inverse: bool = False, is_normed: bool = False) -> Trail:
         """The trail after a multiplication, cell by cell."""
-        factor = Factor(number, is_fixed, self.is_centred, inverse, version(number))
+        factor = Factor(_number(number), is_fixed, self.is_centred, inverse, version(number))
         scaled = replace(self, is_normed=self.is_normed or is_normed, is_scaled=True)
         return scaled._then(lambda cells, numbers: numbers.times(cells, factor), key=self.key)
 
@@ -107,9 +107,9 @@ class Trail:
         changed = replace(self, is_centred=True, is_normed=True)
         return changed._then(lambda cells, numbers: numbers.centred(cells, mean), key=self.key)
 
-    def plus(self, number: Tensor | float) -> Trail:
+    def plus(self, number: Any) -> Trail:
         """The trail after a constant was added."""
-        constant = Factor(number, True, self.is_centred, version=version(number))
+        constant = Factor(_number(number), True, self.is_centred, version=version(number))
         first = replace(self, ways=self.ways[:1], is_shifted=True)
         shifted = first._then(lambda cells, numbers: numbers.plus(cells, constant), key=self.key)
         return replace(shifted, ways=shifted.ways + self.ways[1:])
@@ -185,6 +185,10 @@ class Shift(Ones):
 
     def plus(self, cells: Tensor, constant: Factor) -> Tensor:
         return cells + constant.value()
+
+
+def _number(number: Any) -> Tensor | float:
+    return number if isinstance(number, Tensor) else float(number)
 
 
 def version(number: Any) -> int:

@@ -146,7 +146,9 @@ _OF_PAIRS = (
         ("batch", "tgt", "src"), ("weights", "scores"), _ours("visible"), batched=True,
     ),
 )  # fmt: skip
-DECLARED: dict[str, Quantity] = {quantity.name: quantity for quantity in (*_PAPER, *_HALEVI, *_OF_KEYS, *_OF_QUERIES, *_OF_PAIRS)}
+DECLARED: dict[str, Quantity] = {
+    quantity.name: quantity for quantity in (*_PAPER, *_HALEVI, *_OF_KEYS, *_OF_QUERIES, *_OF_PAIRS)
+}
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType(DECLARED)
 DEFAULT = ("weights", "transformed_norms", "weighted_norms", "summed_norms")
 

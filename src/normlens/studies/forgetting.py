@@ -68,9 +68,7 @@ class Forgetting:
 class ForgettingStudy(Study[Forgetting]):
     name, title = "forgetting", "What may a cache forget?"
     paper = "the scores of VATP (Guo et al., 2024) and CriticalKV; what is hidden, and the comparison, are ours"
-    needs = Needs(
-        quantities=("value_sums", "transformed_sums"), hidden_states=True, whole_pass=True, transformed=True
-    )
+    needs = Needs(quantities=("value_sums", "transformed_sums"), hidden_states=True, whole_pass=True, transformed=True)
     question = (
         "A cache of keys and values is shortened by dropping the keys that matter least. Received attention weights, "
         "weights times the size of the value, and received norms each say which keys these are. The best score is the "
