@@ -124,7 +124,7 @@ def _together(*labels: Statistic | Trail | None) -> Statistic:
 def _reduced(
     word: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, of: Of, in_row: bool
 ) -> Trail | Statistic | None:
-    operand = args[0] if args else kwargs.get("input")
+    operand: Any = args[0] if args else kwargs.get("input")
     label = of(operand)
     if label is None or any(isinstance(value, Tensor) for value in args[1:]):
         return None

@@ -80,9 +80,10 @@ class Trail:
 
     def replay(self, numbers: Numbers) -> Any:
         """The way of an output that is no sum."""
-        if len(self.ways) > 1:
+        way, *others = self.ways
+        if others:
             raise LayoutError("a sum is put together with something else")
-        return self.ways[0](numbers)
+        return way(numbers)
 
     def moved(self, func: Any, name: str, operand: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trail:
         """The trail after one more move."""
@@ -116,7 +117,9 @@ class Trail:
 
     def and_(self, other: Trail) -> Trail:
         """The trail of the sum of two outputs."""
-        return replace(Trail.joined(self.ways[0], (self, other)), ways=self.ways + other.ways)
+        first, *others = self.ways + other.ways
+        joined = Trail.joined(first, (self, other))
+        return replace(joined, ways=(first, *others))
 
     def _then(self, step: Callable[[Any, Numbers], Any], *, key: Hashable | None) -> Trail:
         def longer(way: Callable[[Numbers], Any]) -> Callable[[Numbers], Any]:

@@ -44,7 +44,8 @@ def measured(
 ) -> Measured:
     """The fields of one block. `tgt` and `src` say which positions are real; None: all.
 
-    What follows from other fields (‖αf(x)‖ from α and ‖f(x)‖) is not kept beside them; what the block lacks is left out.
+    What follows from other fields (‖αf(x)‖ from α and ‖f(x)‖) is not kept beside them, and what the block lacks is
+    left out.
     """
     fields = _existing(attended, fields)
     batch, _, rows, columns = attended.weights.shape
