@@ -143,6 +143,12 @@ class Seen:
         return "weighted_norms" in self.block.kept
 
     @property
+    def reaching(self) -> Float[Tensor, "batch head tgt src"]:
+        """α times the scale of its query, where there is one."""
+        scales = self.block.kept.get("scales")
+        return self.weights if scales is None else self.weights * scales.float()[..., None]
+
+    @property
     def weighted_norms(self) -> Float[Tensor, "batch head tgt src"]:
         """‖αf(x)‖, of every query and key."""
         if self.is_scaled:

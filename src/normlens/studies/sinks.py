@@ -149,7 +149,7 @@ class SinksStudy(Study[Sinks]):
             statistics[name] = Moments.grouped(values[finite], head[finite], heads)
         if seen.block.no_transformed is not None:
             return statistics
-        columns = seen.weights[batch, head, :, key].square().sum(dim=-1).cpu().double().numpy()
+        columns = seen.reaching[batch, head, :, key].square().sum(dim=-1).cpu().double().numpy()
         vectors = seen["coordinates"][batch, head, key].cpu().numpy()
         statistics["written"] = Products.grouped(vectors, columns / seen.seen_by[batch, key], head, heads)
         return statistics

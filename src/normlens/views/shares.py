@@ -33,7 +33,7 @@ class Received:
 
 
 def received(figure: Figure) -> tuple[Received, ...]:
-    """Shares per kind of attention and side of keys, over its layers that have α and ‖αf(x)‖, in order of appearance."""
+    """Shares per kind of attention and side of keys, over its layers that have α and ‖αf(x)‖, as they appear."""
     groups: dict[tuple[str, int], list[Panel]] = {}
     for panel in figure.panels:
         contribution = panel.of_role("contribution", heads=True)
