@@ -13,7 +13,12 @@ sizes = st.integers(1, 5)
 
 def block(batch=2, head=3, tgt=4, src=5, head_dim=4, model=12, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    shapes = (batch, head, tgt, src), (batch, head, src, head_dim), (head, head_dim, model), (batch, head, tgt, head_dim)
+    shapes = (
+        (batch, head, tgt, src),
+        (batch, head, src, head_dim),
+        (head, head_dim, model),
+        (batch, head, tgt, head_dim),
+    )
     return tuple(torch.randn(shape, generator=generator) for shape in shapes)
 
 

@@ -1,4 +1,4 @@
-"""A model that gates, scales or normalises what its heads write: what a trace of it holds, and what it says it lacks."""
+"""A model that gates, scales or normalises what its heads write: what a trace holds, and what it says it lacks."""
 
 import copy
 
@@ -33,7 +33,7 @@ def lenses():
 def test_the_norm_of_f_is_refused_with_the_reason(lenses, kind, name):
     block = lenses[kind].trace(TEXTS, fields=("weights", *LACKING)).self_attention[0]
     assert name not in block.kept
-    with pytest.raises(NotKept, match="before its output matrix .* so a key has no f"):
+    with pytest.raises(NotKept, match=r"before its output matrix .* so a key has no f"):
         block[name]
 
 

@@ -1,4 +1,4 @@
-"""Studies of models that gate, scale or normalise what their heads write: contributions per query and key, and no ‖f‖."""
+"""Studies of models that gate, scale or normalise what their heads write: contributions for every pair, no ‖f‖."""
 
 import copy
 

@@ -45,7 +45,8 @@ def descended(
     """
     word = name.strip("_")
     if word in FUSED:
-        return FUSED[word](args, kwargs, of)
+        alone = sum(of(value) is not None for value in (*args, *kwargs.values())) == 1
+        return FUSED[word](args, kwargs, of) if alone else None
     if word in REDUCE:
         return _reduced(word, args, kwargs, result, of, in_row)
     if any(key not in ("input", "other", "exponent", "min", "max", "out") for key in kwargs):
@@ -143,7 +144,7 @@ def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any], of: Of) -> Trail 
     trail = of(x)
     if not isinstance(trail, Trail) or trail.is_centred:
         return None
-    over = tuple(range(-len(axes), 0))
+    over, x = tuple(range(-len(axes), 0)), _at_least_single(x)
     mean, spread = x.mean(dim=over, keepdim=True), x.var(dim=over, keepdim=True, correction=0)
     return _affine(trail.centred(mean), (spread + eps).rsqrt(), weight, bias)
 
@@ -154,7 +155,7 @@ def _rms_norm(args: tuple[Any, ...], kwargs: dict[str, Any], of: Of) -> Trail | 
     if not isinstance(trail, Trail):
         return None
     eps = torch.finfo(x.dtype).eps if eps is None else eps
-    square = x.square().mean(dim=tuple(range(-len(axes), 0)), keepdim=True)
+    square = _at_least_single(x).square().mean(dim=tuple(range(-len(axes), 0)), keepdim=True)
     return _affine(trail, (square + eps).rsqrt(), weight, None)
 
 
@@ -172,7 +173,7 @@ def _group_norm(args: tuple[Any, ...], kwargs: dict[str, Any], of: Of) -> Trail 
     trail = of(x)
     if not isinstance(trail, Trail) or trail.is_centred or x.ndim != 2:
         return None
-    parts = x.unflatten(1, (groups, -1))
+    parts = _at_least_single(x).unflatten(1, (groups, -1))
     mean, spread = parts.mean(dim=2, keepdim=True), parts.var(dim=2, keepdim=True, correction=0)
     wide = trail.moved(torch.unflatten, "unflatten", x, (x, 1, tuple(parts.shape[1:])), {})
     wide = wide.centred(mean).times((spread + eps).rsqrt(), is_fixed=False, is_normed=True)
@@ -187,6 +188,10 @@ def _affine(trail: Trail, spread: Tensor, weight: Any, bias: Any) -> Trail:
 def _scaled(trail: Trail, weight: Any, bias: Any) -> Trail:
     trail = trail if weight is None else trail.times(weight, is_fixed=True)
     return trail if bias is None else trail.plus(bias)
+
+
+def _at_least_single(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _call(args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> list[Any]:
