@@ -11,20 +11,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from normlens.algebra import attention
-from normlens.algebra.parts import Stage, blocks, vectors
+from normlens.algebra.parts import Sent, Stage, vectors
 
 
-def alti(
-    stage: Stage,
-    weights: Float[Tensor, "batch head tgt src"],
-    values: Float[Tensor, "batch head src head_dim"],
-    out_weight: Float[Tensor, "head head_dim model"],
-) -> Float[Tensor, "batch tgt src"]:
+def alti(stage: Stage, sent: Sent) -> Float[Tensor, "batch tgt src"]:
     """How much nearer each key's part brings the whole, as shares; where keys are other tokens, the rest is its own."""
-    transformed = attention.transformed(values, out_weight)
+    transformed = sent.transformed()
     near = []
-    for some in blocks(weights, out_weight.shape[-1]):
-        whole, parts = stage.whole[:, some, None], vectors(stage, weights, transformed, some)
+    for some in sent.blocks(sent.out_weight.shape[-1]):
+        whole, parts = stage.whole[:, some, None], vectors(stage, sent, transformed, some)
         if not stage.one_side:
             parts = torch.cat([parts, stage.own[:, some, None]], dim=2)
         size = whole.abs().sum(dim=-1)

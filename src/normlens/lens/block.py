@@ -10,7 +10,7 @@ from torch import Tensor
 
 from normlens.errors import NormlensError
 from normlens.lens.wiring import Kind, Wire
-from normlens.measures import QUANTITIES, Quantity, derived
+from normlens.measures import QUANTITIES, Quantity, derived, needs_transformed
 
 
 class NotKept(NormlensError, AttributeError):
@@ -48,7 +48,7 @@ class Block:
 
     @property
     def weighted_norms(self) -> Float[Tensor, "batch head tgt src"]:
-        """‖αf(x)‖ = |α|·‖f(x)‖, the contribution of each key to each query in one head."""
+        """‖αf(x)‖, the contribution of each key to each query in one head: |α|·‖f(x)‖ where f(x) exists."""
         return self["weighted_norms"]
 
     @property
@@ -147,6 +147,16 @@ class Block:
         return self["similarity"]
 
     @property
+    def scales(self) -> Float[Tensor, "batch head tgt"]:
+        """What multiplies Σ_j αv(x_j) of a head before the output matrix, where that is one number for a query."""
+        return self["scales"]
+
+    @property
+    def lost_mass(self) -> Float[Tensor, "batch head tgt"]:
+        """1 − Σ_j α, the attention of a query that no key receives."""
+        return self["lost_mass"]
+
+    @property
     def visible(self) -> Float[Tensor, "batch tgt src"]:
         """1 where the query may attend to the key, 0 where the key is masked."""
         return self["visible"]
@@ -168,8 +178,10 @@ class Block:
             )
         if name in self.absent:
             raise NotKept(
-                f"'{name}' does not exist for {self.kind} layer {self.layer}: {self.absent[name]}.",
-                do="see what is exact with `normlens doctor MODEL`.",
+                f"{self.kind} layer {self.layer} has no '{name}': {self.absent[name]}.",
+                do="use weighted_norms, ‖αf(x)‖ for each query and key, or summed_norms."
+                if needs_transformed(name)
+                else "see what is exact with `normlens doctor MODEL`.",
             )
         value = derived(name, self.kept, self.sizes, len(self.heads), self.own)
         if value is None:
@@ -192,6 +204,11 @@ class Block:
     def quantity(self, name: str) -> Quantity:
         """The declaration of a quantity, as it was when this trace was made."""
         return self.own[name] if name in self.own else QUANTITIES[name]
+
+    @property
+    def no_transformed(self) -> str | None:
+        """Why f(x) alone does not exist; None when it does."""
+        return self.absent.get("transformed_norms")
 
     @property
     def label(self) -> str:

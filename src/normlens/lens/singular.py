@@ -53,8 +53,9 @@ def singular_values(lens: Lens, *, probe: Mapping[str, Any] | None = None) -> Si
         if wire is None:
             return
         block = wire.kind, wire.layer
-        if isinstance(found, str):
-            reasons[block] = found
+        reason = found if isinstance(found, str) else attended.no_transformed
+        if isinstance(found, str) or reason is not None:
+            reasons[block] = reason or ""
             return
         values[block] = _of_block(found, attended.out_weight)
         del reasons[block]

@@ -68,7 +68,7 @@ class Forgetting:
 class ForgettingStudy(Study[Forgetting]):
     name, title = "forgetting", "What may a cache forget?"
     paper = "the scores of VATP (Guo et al., 2024) and CriticalKV; what is hidden, and the comparison, are ours"
-    needs = Needs(quantities=("value_sums", "transformed_sums"), hidden_states=True, whole_pass=True)
+    needs = Needs(quantities=("value_sums", "transformed_sums"), hidden_states=True, whole_pass=True, transformed=True)
     question = (
         "A cache of keys and values is shortened by dropping the keys that matter least. Received attention weights, "
         "weights times the size of the value, and received norms each say which keys these are. The best score is the "
@@ -155,10 +155,13 @@ class ForgettingStudy(Study[Forgetting]):
         keys = np.arange(seen.weights.shape[3])
         may = seen.real & (keys >= self.first)
         sizes, seen_by = seen.sizes, seen.seen_by
+        scaled = seen.received_norms(np.float64) if seen.is_scaled else None
         if cut is not None:
             may &= keys < cut[:, None]
             early = torch.from_numpy(np.arange(seen.weights.shape[2]) < cut[:, None]).to(seen.weights)
             sizes = torch.matmul(early[:, None, None], seen.weights.abs())[:, :, 0].cpu().numpy()
+            if scaled is not None:
+                scaled = torch.matmul(early[:, None, None], seen.weighted_norms)[:, :, 0].cpu().double().numpy()
             seen_by = torch.matmul(early[:, None], seen.pairs.to(early))[:, 0].cpu().numpy()
         received = sizes.astype(np.float64) / np.maximum(seen_by, 1)[:, None]
         values, transformed = (seen[name].cpu().double().numpy() for name in ("value_sums", "transformed_sums"))
@@ -166,7 +169,7 @@ class ForgettingStudy(Study[Forgetting]):
             "weights": received,
             "vatp": received * values,
             "criticalkv": (received + self.floor) * transformed,
-            "norms": received * seen.norms,
+            "norms": received * seen.norms if scaled is None else scaled / np.maximum(seen_by, 1)[:, None],
             "random": _random(seen),
         }
         return {name: np.where(may[:, None], shared(score, group), np.inf) for name, score in scores.items()}

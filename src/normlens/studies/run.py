@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from normlens import statistics
+from normlens.exhibits import listing
 from normlens.lens import SIDES, Block
 from normlens.models import text_tokenizer
 from normlens.statistics import Statistic
@@ -45,6 +46,7 @@ class Run:
             "causal": [],
             "uncategorised": {},
             "left_out": {},
+            "untransformed": {},  # blocks in which f(x) alone does not exist, and why
             "mass": {},  # by kind: sum and number of what the weights of a head add up to
             "finished": False,
         }
@@ -89,10 +91,11 @@ class Run:
         self._save()
 
     def _see(self, batch: Batch) -> None:
-        number = batch.number
+        number, whole = batch.number, True
         blocks: list[Seen] = []
 
         def on_block(block: Block) -> None:
+            nonlocal whole
             self.counted["error"] = max(self.counted["error"], block.error)
             tgt, src = batch.groups.get(block.tgt), batch.groups.get(block.src)
             if tgt is None or src is None or block.weights.shape[2:] != (tgt.ids.shape[1], src.ids.shape[1]):
@@ -103,9 +106,13 @@ class Run:
             mass[0], mass[1] = mass[0] + float(seen.mass.sum()), mass[1] + seen.mass.size
             if seen.causal and block.kind not in self.counted["causal"]:
                 self.counted["causal"].append(block.kind)
+            if block.no_transformed is not None:
+                whole = False
+                self.counted["untransformed"][f"{block.kind} L{block.layer}"] = block.no_transformed
             for study, counter in self._counters:
-                with named(study, "see"), _unwritten(study, seen):
-                    counter.see(seen)
+                if block.no_transformed is None or not study.needs.transformed:
+                    with named(study, "see"), _unwritten(study, seen):
+                        counter.see(seen)
             if self._whole_pass:
                 blocks.append(seen)
 
@@ -114,7 +121,8 @@ class Run:
         )
         for study, counter in self._counters:
             with named(study, "see_pass"):
-                counter.see_pass(Pass(self._asked, batch, output, tuple(blocks)))
+                if whole or not study.needs.transformed:
+                    counter.see_pass(Pass(self._asked, batch, output, tuple(blocks)))
         for side, group in batch.groups.items():
             self.counted["tokens"] += int(group.lengths.sum())
             self.counted["squares"] += int((group.lengths**2).sum())
@@ -142,6 +150,7 @@ class Run:
             *self.request.corpus.notes,
             *(f"{block} is left out: {reason}." for block, reason in sorted(counted["left_out"].items())),
             *(f"{wire.kind} L{wire.layer} is left out: {wire.reason}." for wire in lens.wires if wire.reason),
+            *self._without_transformed(),
             *(
                 f"The attention weights of a query add up to {total / size:.2f} on average ({kind} attention): the "
                 "rest goes to a learned sink and to no token. Shares of the attention are of what tokens receive; "
@@ -165,6 +174,18 @@ class Run:
             uncategorised=uncategorised,
             notes=tuple(notes),
         )
+
+    def _without_transformed(self) -> list[str]:
+        """Which studies leave out the blocks that have no f(x), and why."""
+        blocks: dict[str, list[str]] = {}
+        for block, reason in self.counted["untransformed"].items():
+            blocks.setdefault(reason, []).append(block)
+        titles = listing([f"“{study.title}”" for study in self.request.studies if study.needs.transformed])
+        leave = f" {titles} {'leaves' if titles.count('“') == 1 else 'leave'} them out." if titles else ""
+        return [
+            f"‖f(x)‖ does not exist in {listing(sorted(names))}: {reason}. Contributions ‖αf(x)‖ do.{leave}"
+            for reason, names in blocks.items()
+        ]
 
     def left(self) -> str:
         """What an interruption leaves, and how to continue."""

@@ -268,7 +268,7 @@ def _received(block: Block) -> Float[Tensor, "batch src"]:
 
 def _received_norms(block: Block) -> Float[Tensor, "batch src"]:
     """The same of the contributions, each query's divided by their sum."""
-    norms = block.weights.float().abs() * block.transformed_norms.float()[:, :, None]
+    norms = block.weighted_norms.float()
     shares = norms / norms.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(norms.dtype).tiny)
     return _relative(shares, block["visible"])
 

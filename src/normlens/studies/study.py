@@ -53,6 +53,7 @@ class Needs:
     hidden_states: bool = False  # of the model's output, for `see_pass`
     whole_pass: bool = False  # every block of a batch at once, for `see_pass`
     ranks: bool = False  # frequency ranks of tokens: `run.ranks`
+    transformed: bool = False  # ‖f(x)‖ itself: blocks in which f(x) alone does not exist are left out
 
 
 @runtime_checkable
