@@ -45,6 +45,7 @@ def test_every_block_is_exact(kind):
 
 
 @pytest.mark.parametrize("kind", [*GATED, "bailing_hybrid"])
+@torch.no_grad()
 def test_gated_contributions_are_those_of_every_vector_written_out(kind):
     """Every α·scale·(gate ⊙ v)·W_O of every pair, in double precision."""
     built = probes.build(kind)
