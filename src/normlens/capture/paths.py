@@ -16,6 +16,8 @@ from normlens.capture.labels import Followed, Linear, Term
 Scope = str  # one of SCOPES
 SCOPES = ("residual", "normed", "encoder", "output")
 NEAREST = "nearest"  # for ALTI: normed where there is such a state, else residual
+NO_NORM = "no norm follows the sum with the residual in this block"
+NO_FEEDFORWARD = "no feed-forward block follows it"
 NORM_WORDS = frozenset({"centre", "norm", "scale", "layer_norm", "rms_norm", "constant"})
 
 
@@ -30,6 +32,11 @@ class Path:
 
     def has(self, scope: Scope) -> bool:
         return scope in self.numbers
+
+    def missing(self, scope: Scope) -> str | None:
+        """Why a scope that the layer has cannot be split; None when it can, or when the layer has no such part."""
+        reason = None if self.has(scope) else self.reasons.get(scope, "it was not seen on the probe")
+        return None if reason in (NO_NORM, NO_FEEDFORWARD) else reason
 
 
 NO_PATH = Path(reasons=dict.fromkeys((*SCOPES, NEAREST), "its output matrix writes no rows that can be followed"))
@@ -93,11 +100,11 @@ class _Read:
             )
         else:
             self._set(path, NEAREST, self.sum)
-            path.reasons["normed"] = "no norm follows the sum with the residual in this block"
+            path.reasons["normed"] = NO_NORM
         if self.joined is None:
             end = self.after_sum if path.has("normed") else self.sum
             self._set(path, "encoder", end)
-            path.reasons["output"] = "no feed-forward block follows it"
+            path.reasons["output"] = NO_FEEDFORWARD
             return path
         parallel = self.joined is self.sum
         end_is_normed = self.sum_is_normed if parallel else self.end_is_normed
