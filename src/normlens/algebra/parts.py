@@ -49,6 +49,10 @@ class RowStep:
         """The same for every query."""
         return not isinstance(self.by, Tensor) or self.by.ndim < 3
 
+    def at_rows(self, rows: Tensor) -> RowStep:
+        """For some rows only, where the axes are (row, 1)."""
+        return RowStep(self.kind, self.by if self.same else self.by[rows])  # pyright: ignore
+
     def of(self, queries: slice) -> RowStep:
         """For some queries only."""
         return RowStep(self.kind, self.by if self.same else self.by[:, queries])  # pyright: ignore
