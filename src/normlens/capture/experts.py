@@ -180,23 +180,38 @@ def _units(label: Any, rows: Tensor, place: Place) -> Any:
 
 def gathered(label: Linear, target: Tensor, place: Place) -> Linear:
     """Rows added into other rows: row r into row target[r]."""
+    if label.place.base is None and place.rows is label.place.rows and len(target) == place.count:
+        return replace(label, place=place)  # every row stays where it was
     return replace(label, terms=label.stepped(Step("move", label.place, target)), place=place)
 
 
 def added_into(onto: Tensor, onto_label: Any, index: Tensor, label: Linear, lead: tuple[int, ...]) -> Linear | None:
     """`onto` with rows of feed-forward blocks added into its rows of these numbers."""
-    base = label.place.base
-    if base is None or not written(label) or index.ndim != 1 or len(index) != label.place.count:
+    if not written(label) or index.ndim != 1 or len(index) != label.place.count:
         return None
-    if onto.shape[:-1].numel() != base.count or not torch.equal(_numbers(base, index.device)[index], label.place.rows):  # pyright: ignore
+    place = _reached(label.place, index, lead)
+    if place is None:
         return None
-    place = shaped(base, lead)
     moved = gathered(label, index, place)
     if isinstance(onto_label, Linear):
         if not written(onto_label) or not onto_label.place.same(place) or onto_label.place.base is not None:
             return None
         return replace(moved, terms=(*onto_label.terms, *moved.terms))
     return None if onto_label is not None or bool(onto.any()) else moved
+
+
+def _reached(place: Place, target: Tensor, lead: tuple[int, ...]) -> Place | None:
+    """Where rows stand once row r is added into row target[r]; None when rows of different tokens would be added."""
+    base, rows, count = place.base, _numbers(place, target.device), Place(lead).count
+    if base is not None and base.count == count and torch.equal(_numbers(base, rows.device)[target], rows):
+        return shaped(base, lead)
+    numbers = torch.full((count,), -1, device=rows.device)
+    numbers[target] = rows
+    if not torch.equal(numbers[target], rows) or bool((numbers < 0).any()):
+        return None
+    if base is not None:
+        return Place(lead, numbers, base)
+    return Place(lead, None if torch.equal(numbers, torch.arange(count, device=rows.device)) else numbers)
 
 
 def set_rows(onto: Tensor, onto_label: Any, index: Tensor, label: Linear, lead: tuple[int, ...]) -> Linear | None:
@@ -215,20 +230,13 @@ def summed(label: Linear, dims: tuple[int, ...], result: Tensor) -> Linear | Non
     """The sum over axes of rows, such as the experts of one token."""
     place, lead = label.place, label.place.lead
     dims = tuple(dim % (len(lead) + 1) for dim in dims)
-    if place.base is None or not written(label) or len(lead) in dims or not dims:
+    if not written(label) or len(lead) in dims or not dims:
         return None
     kept = [1 if axis in dims else size for axis, size in enumerate(lead)]
     count = result.shape[:-1].numel()
     target = torch.arange(count, device=result.device).view(kept).expand(lead).flatten()
-    numbers = torch.full((count,), -1, device=result.device)
-    rows = _numbers(place, result.device)
-    numbers[target] = rows
-    if not torch.equal(numbers[target], rows):
-        return None
-    base = place.base
-    whole = torch.equal(numbers, _numbers(base, result.device))
-    after = shaped(base, tuple(result.shape[:-1])) if whole else Place(tuple(result.shape[:-1]), numbers, base)
-    return gathered(label, target, after)
+    after = _reached(place, target, tuple(result.shape[:-1]))
+    return None if after is None else gathered(label, target, after)
 
 
 def joined(labels: list[Any], dim: int, result: Tensor) -> Any:

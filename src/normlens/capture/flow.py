@@ -184,9 +184,8 @@ class Flow:
         if name in ("__getitem__", "index_select", "select") and first is None:
             at = (args[0], *args[2:]) if name == "index_select" else args
             return experts.pick(block, args[0], at, self._is_fixed)
-        if isinstance(first, Picked):
-            moved = name in MOVES and isinstance(result, Tensor)
-            return Picked(block, result.detach(), None) if moved else Other(block, f"through '{name}'")
+        if isinstance(first, Picked) and name in MOVES and isinstance(result, Tensor):
+            return Picked(block, result.detach(), None)
         if name in ("cat", "concat", "concatenate") and args:
             labels = [self._of(block, one) for one in args[0]]
             dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
@@ -242,6 +241,8 @@ class Flow:
                 return self._made_of(ours, result, ours.stepped(Step("centre", ours.place)), "centre")
             return None
         if isinstance(ours, (Hidden, Active)) or isinstance(theirs, (Hidden, Active)):
+            if not all(one is None or isinstance(one, (Hidden, Active)) for one in (ours, theirs)):
+                return None
             return self._activation(ours or theirs, _plain(name), (left, right), {}, result)  # pyright: ignore
         states = [one for one in (ours, theirs) if isinstance(one, Linear)]
         state = next((one for one in states if one.attends), states[0] if states else None)
@@ -482,7 +483,7 @@ class Flow:
         lead = tuple(part.shape[:-1])
         place = experts.shaped(before, lead) if same else experts.picked_place(before, rows, lead)
         whole = len(columns) == width and torch.equal(columns, torch.arange(width, device=columns.device))
-        if not same and (before.base is not None or place.base is not None):
+        if not same:
             return experts.rows_moved(label, rows, place, part) if whole else None
         return self._replaced(label, place, part, None if whole else columns)
 

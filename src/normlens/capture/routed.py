@@ -6,7 +6,7 @@ Every row keeps all that happens to it on its way: it is multiplied, moved, adde
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ class PathError(Exception):
     """A block came about in another way than on the probe."""
 
 
+@runtime_checkable
 class Placed(Protocol):
     """The positions of a block, and how a sum of terms becomes a stage of it."""
 
@@ -30,7 +31,9 @@ class Placed(Protocol):
 
 def is_routed(term: Term) -> bool:
     """Whether a term is there for some rows only, or for some several times."""
-    return term.source.place.base is not None or any(step.kind == "move" for step in term.steps)
+    network = term.source.network
+    several = network is not None and (network.each is not None or network.first.of.each is not None)
+    return several or term.source.place.base is not None or any(step.kind == "move" for step in term.steps)
 
 
 def routed_value(rows: Placed, term: Term) -> Tensor:
