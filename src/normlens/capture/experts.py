@@ -76,15 +76,17 @@ def through(stack: Stack, label: Block | Column, result: Tensor) -> Hidden | Lin
     """The units, or what a feed-forward block of each row writes."""
     inner = label.of if isinstance(label, Column) else label
     value = result.detach().squeeze(-1) if stack.column else result.detach()
-    place = place_of(inner)
-    if len(stack.each) != place.count or value.shape[:-1] != torch.Size(place.lead):
+    if len(stack.each) != place_of(inner).count or value.shape[:-1].numel() != len(stack.each):
         return None
+    place = shaped(place_of(inner), tuple(value.shape[:-1]))
     found: Hidden | Linear
     if isinstance(inner, Linear):
         found = Hidden(inner, stack.matrices, None, value, place, stack.each)
     elif isinstance(inner, (Active, Gated)):
         network = Network(inner, stack.matrices, None, stack.each)
-        found = Linear(inner.block, (Term(Source("feedforward", value.clone(), place, network)),), place, -1, ("feedforward",))
+        found = Linear(
+            inner.block, (Term(Source("feedforward", value.clone(), place, network)),), place, -1, ("feedforward",)
+        )
     else:
         return None
     return Column(found) if stack.column else found
@@ -92,20 +94,25 @@ def through(stack: Stack, label: Block | Column, result: Tensor) -> Hidden | Lin
 
 def biased(label: Hidden | Linear, bias: Picked, result: Tensor) -> Hidden | Linear | None:
     """The bias of each row's expert."""
-    if bias.chosen is None or bias.stack.ndim != 2 or bias.chosen.ndim != 1:
+    if bias.chosen is None or bias.stack.ndim != 2:
         return None
-    vectors = bias.stack.unbind(0)
+    alone = bias.chosen.ndim == 0
+    vectors = bias.stack[bias.chosen] if alone else bias.stack.unbind(0)
+
+    def fits(matrices: Hidden | Network) -> bool:
+        if matrices.bias is not None or alone:
+            return matrices.bias is None and matrices.each is None
+        return matrices.each is not None and torch.equal(matrices.each, bias.chosen)  # pyright: ignore
+
     if isinstance(label, Hidden):
-        fits = label.each is not None and label.bias is None and torch.equal(label.each, bias.chosen)
-        return replace(label, bias=vectors, value=result.detach()) if fits else None
+        return replace(label, bias=vectors, value=result.detach()) if fits(label) else None
     (term, *more), source = label.terms, label.terms[0].source
-    network = source.network
-    if more or term.steps or network is None or network.bias is not None or network.each is None:
+    if more or term.steps or source.network is None or not fits(source.network):
         return None
-    if not torch.equal(network.each, bias.chosen):
-        return None
-    source = replace(source, value=result.detach().clone(), network=replace(network, bias=vectors))
-    return replace(label, terms=(Term(source),))
+    network = replace(source.network, bias=vectors)
+    return replace(
+        label, terms=(Term(replace(source, value=result.detach().clone(), network=network, place=label.place)),)
+    )
 
 
 def may_be_routed(label: Linear, factor: Any, result: Any) -> bool:
@@ -258,7 +265,9 @@ def joined(labels: list[Any], dim: int, result: Tensor) -> Any:
     weights, biases, each = [], [], []
     for label in labels:
         several = isinstance(label.weight, tuple)
-        own = torch.zeros(label.place.count, dtype=torch.long, device=result.device) if label.each is None else label.each
+        own = (
+            torch.zeros(label.place.count, dtype=torch.long, device=result.device) if label.each is None else label.each
+        )
         each.append(own + len(weights))
         weights += label.weight if several else [label.weight]
         biases += [None] if label.bias is None else label.bias if several else [label.bias]

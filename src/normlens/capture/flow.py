@@ -313,8 +313,14 @@ class Flow:
             if theirs is None or isinstance(theirs, Statistic):
                 by = right.detach() if isinstance(right, Tensor) else right
                 return self._scaled(ours, 1 / by if divides else by, result, normed=theirs is not None)
-            if isinstance(theirs, (Other, Active, Hidden)) and experts.may_be_routed(ours, right, result) and not divides:
-                return self._made_of(ours, result, ours.stepped(Step("scale", ours.place, right.detach().clone())), "routed")
+            if (
+                isinstance(theirs, (Other, Active, Hidden))
+                and experts.may_be_routed(ours, right, result)
+                and not divides
+            ):
+                return self._made_of(
+                    ours, result, ours.stepped(Step("scale", ours.place, right.detach().clone())), "routed"
+                )
             return Other(block, f"it is multiplied by something computed from it ('{name}')")
         if isinstance(ours, Mean) and not isinstance(right, Tensor):
             return None
@@ -405,7 +411,7 @@ class Flow:
         weight, bias = projection.weight.detach(), None if projection.bias is None else projection.bias.detach()
         if isinstance(label, Linear):
             return Hidden(label, weight, bias, result.detach(), label.place)
-        place = experts.place_of(label)
+        place = experts.shaped(experts.place_of(label), tuple(result.shape[:-1]))
         source = Source("feedforward", result.detach().clone(), place, Network(label, weight, bias))
         return Linear(block, (Term(source),), place, -1, ("feedforward",))
 
@@ -445,12 +451,12 @@ class Flow:
         if label is None or isinstance(label, (Other, Statistic, Mean, Picked, Column)):
             return label if isinstance(label, (Other, Statistic)) else None
         if not isinstance(label, Linear) and (
-            name in TURNS or (name in RESHAPES and not _keeps_width(operand, result))
+            (name in TURNS and name != "unsqueeze") or (name in RESHAPES and not _keeps_width(operand, result))
         ):
             return Other(label.block, f"through '{name}'")
         width = operand.shape[-1]
         results = result if isinstance(result, (tuple, list)) else (result,)
-        if name in RESHAPES and result.ndim > 1 and _keeps_width(operand, result):
+        if (name in RESHAPES or name == "unsqueeze") and result.ndim > 1 and _keeps_width(operand, result):
             return self._replaced(label, experts.shaped(_place(label), tuple(result.shape[:-1])), result, None)
         count = operand.numel() // max(1, width)
         words = [operand if a is operand else a for a in args]
