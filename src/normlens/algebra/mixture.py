@@ -1,4 +1,4 @@
-"""A mixture of experts in parts: feed-forward blocks that ran for some rows each, given the routing of the pass.
+"""A mixture of experts in parts: feed-forward blocks that ran for some rows each, with the routing of the pass.
 
     y_i = Σ_e r_ie · E_e(x_i)      part of c:  Σ_e r_ie · (the part of c in E_e), over the experts that row i was sent to
 

@@ -26,7 +26,7 @@ class RowStep:
     """One linear step. `by` is a number, one for each query, one for each coordinate, or both."""
 
     kind: Literal["scale", "centre"]
-    by: Tensor | float | None = None
+    by: Tensor | float | int | None = None
 
     def __call__(self, vectors: Float[Tensor, "*rows model"]) -> Float[Tensor, "*rows model"]:
         """Applied to (batch, tgt, model), or to (batch, tgt, src, model)."""

@@ -55,7 +55,7 @@ def stack_of(
             return None
         each = torch.searchsorted(offsets.long(), torch.arange(count, device=weight.device), right=True)
         return Stack(weight.detach().unbind(0), each)
-    if name not in BATCHED or len(args) < 2 or args[0].ndim != 3 or args[1].ndim != 3:
+    if name not in BATCHED or any(not isinstance(one, Tensor) or one.ndim != 3 for one in args) or kwargs:
         return None
     column = isinstance(label, Column)
     weight, rows = (args[0], args[1]) if column else (args[1], args[0])

@@ -52,8 +52,8 @@ IN_PLACE = frozenset("__iadd__ __isub__ __imul__ __itruediv__ __setitem__ __ipow
 MATRICES = PRODUCTS | {"linear", "addmm", "conv1d", "conv2d", "baddbmm"} | experts.GROUPED
 PICKS = frozenset("repeat repeat_interleave index_select".split())  # moves that leave out rows or repeat them
 JOINT = frozenset(  # aligned with their operand, but not cell by cell: no activation of a unit alone
-    "softmax log_softmax gumbel_softmax softmin layer_norm rms_norm group_norm batch_norm instance_norm normalize cumsum "
-    "tril triu masked_scatter masked_scatter_".split()
+    "softmax log_softmax gumbel_softmax softmin layer_norm rms_norm group_norm batch_norm instance_norm normalize "
+    "cumsum tril triu masked_scatter masked_scatter_".split()
 )
 LIMITS = frozenset("clamp clamp_ clamp_min clamp_max clip nan_to_num masked_fill masked_fill_ where".split())
 

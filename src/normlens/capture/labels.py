@@ -42,7 +42,7 @@ class Step:
 
     kind: Literal["scale", "centre", "move"]  # move: row r is added to row by[r] of another place, or dropped at -1
     place: Place
-    by: Tensor | float | None = None  # what multiplies
+    by: Tensor | float | int | None = None  # what multiplies
     normed: bool = False  # by a statistic of the vectors themselves
 
 
@@ -192,7 +192,7 @@ class Picked:
 
     block: int
     stack: Tensor
-    chosen: Int[Tensor, "..."] | None  # None: it was moved since
+    chosen: Int[Tensor, ...] | None  # None: it was moved since
 
 
 @dataclass(frozen=True, slots=True, eq=False)

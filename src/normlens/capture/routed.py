@@ -170,7 +170,8 @@ def _rows_of(stage: Stage, at: Tensor, steps: tuple[RowStep, ...]) -> Stage:
     parts = [part.flatten(0, 1)[at, None] for part in (stage.own, stage.unowned, stage.whole)]
     for step in steps:
         parts = [step(part) for part in parts]
-    return Stage((), *parts)
+    own, unowned, whole = parts
+    return Stage((), own, unowned, whole)
 
 
 def _matrix(hidden: Hidden, number: int) -> tuple[Tensor, Tensor | None]:

@@ -125,7 +125,10 @@ class _Rows:
 
     def steps(self, steps: tuple[Step, ...]) -> tuple[RowStep, ...]:
         return tuple(
-            RowStep(step.kind, self.placed(step.by, step.place) if isinstance(step.by, Tensor) else step.by)
+            RowStep(
+                "centre" if step.kind == "centre" else "scale",
+                self.placed(step.by, step.place) if isinstance(step.by, Tensor) else step.by,
+            )
             for step in steps
         )
 
