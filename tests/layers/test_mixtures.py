@@ -14,7 +14,7 @@ from normlens import probes
 FIELDS = "weights transformed output_norms output_norms_both mixing_output".split()
 EXACT = (
     "mixtral qwen2_moe qwen3_moe olmoe phimoe deepseek_v2 deepseek_v3 gpt_oss granitemoe granitemoeshared dbrx jamba "
-    "llama4_text ernie4_5_moe glm4_moe minimax minimax_m2 hunyuan_v1_moe gemma4_text nemotron_h flex_olmo zaya"
+    "llama4_text ernie4_5_moe glm4_moe minimax_m2 hunyuan_v1_moe gemma4_text nemotron_h flex_olmo zaya"
 ).split()
 
 

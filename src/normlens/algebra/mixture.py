@@ -1,6 +1,6 @@
 """A mixture of experts in parts: feed-forward blocks that ran for some rows each, with the routing of the pass.
 
-    y_i = Σ_e r_ie · E_e(x_i)      part of c:  Σ_e r_ie · (the part of c in E_e), over the experts that row i was sent to
+    y_i = Σ_e r_ie · E_e(x_i)      part of c:  Σ_e r_ie · (its part in E_e), over the experts that row i was sent to
 
 The weights r of the router are taken from the pass, as is the choice of the experts. That both depend on the token is
 left out: nothing is shared out for it.

@@ -49,9 +49,9 @@ def stack_of(
 ) -> Stack | None:
     """The matrices that the rows of the first operand go through, when they are several."""
     if name in GROUPED and not isinstance(label, Column):
-        weight, offsets = args[1], kwargs.get("offs", args[2] if len(args) > 2 else None)
-        count = args[0].shape[0]
-        if args[0].ndim != 2 or not fixed(weight) or offsets is None or int(offsets[-1]) != count:
+        rows, weight, *more = args
+        offsets, count = kwargs.get("offs", more[0] if more else None), rows.shape[0]
+        if rows.ndim != 2 or not fixed(weight) or offsets is None or int(offsets[-1]) != count:
             return None
         each = torch.searchsorted(offsets.long(), torch.arange(count, device=weight.device), right=True)
         return Stack(weight.detach().unbind(0), each)

@@ -180,7 +180,7 @@ class Flow:
             return Other(block, f"through '{name}'") if name not in experts.BATCHED else None
         if name == "unsqueeze" and isinstance(first, (Linear, Hidden, Active, Gated)):
             dim = args[1] if len(args) > 1 else kwargs.get("dim")
-            return Column(first) if dim in (-1, args[0].ndim) else None
+            return Column(first) if dim in (-1, result.ndim - 1) else None
         if name in ("__getitem__", "index_select", "select") and first is None:
             at = (args[0], *args[2:]) if name == "index_select" else args
             return experts.pick(block, args[0], at, self._is_fixed)
