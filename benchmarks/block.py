@@ -56,9 +56,10 @@ def gated(length: int) -> None:
     plain, ours = side_by_side(plain_forward(lens, ids), traced(lens, ids, fields), rounds=3)
     peak = peak_bytes(traced(lens, ids, fields))
     heads, width = lens.subject.model.config.num_attention_heads, lens.subject.model.config.hidden_size
-    print(f"\nqwen3_next built small ({heads} heads, {width} wide), n = {length}: forward {plain:.3f} s, with weighted and "
-          f"summed norms {ours:.3f} s ({ours / plain:.1f}x), peak {peak / 2**20:.0f} MB; "
-          f"the (head, n, n, d) form of one layer would be {heads * length**2 * width * 4 / 2**20:.0f} MB")  # fmt: skip
+    whole = heads * length**2 * width * 4
+    print(f"\nqwen3_next built small ({heads} heads, {width} wide), n = {length}: forward {plain:.3f} s, with weighted "
+          f"and summed norms {ours:.3f} s ({ours / plain:.1f}x), peak {peak / 2**20:.0f} MB; "
+          f"the (head, n, n, d) form of one layer would be {whole / 2**20:.0f} MB")  # fmt: skip
 
 
 def feed_forward(lens: Lens, length: int) -> None:

@@ -14,8 +14,10 @@ from normlens.algebra.attention import transformed_norms as transformed_norms
 from normlens.algebra.attention import transformed_sums as transformed_sums
 from normlens.algebra.attention import weighted_norms as weighted_norms
 from normlens.algebra.feedforward import FeedForward as FeedForward
-from normlens.algebra.feedforward import output_mixing as output_mixing
-from normlens.algebra.feedforward import output_norms as output_norms
+from normlens.algebra.mixture import Expert as Expert
+from normlens.algebra.mixture import Mixture as Mixture
+from normlens.algebra.output import output_mixing as output_mixing
+from normlens.algebra.output import output_norms as output_norms
 from normlens.algebra.parts import RowStep as RowStep
 from normlens.algebra.parts import Sent as Sent
 from normlens.algebra.parts import Stage as Stage

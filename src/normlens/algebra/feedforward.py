@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from normlens.algebra.parts import RowStep, Sent, Stage, share, vectors
+from normlens.algebra.parts import RowStep, Stage
 
 Rule = Literal["gate", "both"]
 SMALL = 1e-12  # a sum so near 0 has the slope of g there
@@ -36,28 +36,37 @@ class FeedForward:
     up_weight: Float[Tensor, "model unit"] | None  # W_u; None without a gate
     up_bias: Float[Tensor, " unit"] | None
     up: Float[Tensor, "batch tgt unit"] | None  # u
+    up_active: Float[Tensor, "batch tgt unit"] | None  # h(u), which is u unless it is clamped or moved
+    up_again: Callable[[Tensor], Tensor] | None  # h; None: u itself
     out_weight: Float[Tensor, "unit model"]
     out_bias: Float[Tensor, " model"] | None
     value: Float[Tensor, "batch tgt model"]  # what it wrote
     steps: tuple[RowStep, ...]  # from there to the end of the layer
 
+    @property
+    def width(self) -> int:
+        return self.out_weight.shape[0]
+
     def shares(self) -> Float[Tensor, "batch tgt unit"]:
         """(g(s) - g(0)) / s, which is the slope of g where s is 0."""
-        zero = self.again(torch.zeros_like(self.sums[:1, :1]))
-        near = self.sums.abs() < SMALL
-        shares = (self.active - zero) / self.sums.where(~near, 1.0)
-        if bool(near.any()):
-            step = torch.full_like(self.sums[:1, :1], 1e-4)
-            shares = torch.where(near, (self.again(step) - self.again(-step)) / 2e-4, shares)
-        return shares
+        return _shares(self.sums, self.active, self.again)
 
     def maps(self, rule: Rule) -> tuple[tuple[Float[Tensor, "model unit"], Float[Tensor, "batch tgt unit"]], ...]:
         """Matrices that a part goes through, and what each unit of theirs is multiplied by for a query."""
         if self.up_weight is None or self.up is None:
             return ((self.weight, self.shares()),)
+        passed = self.active
+        if self.up_again is not None and self.up_active is not None:
+            passed = passed * _shares(self.up, self.up_active, self.up_again)
         if rule == "gate":
-            return ((self.up_weight, self.active),)
-        return (self.up_weight, self.active / 2), (self.weight, self.shares() * self.up / 2)
+            return ((self.up_weight, passed),)
+        return (self.up_weight, passed / 2), (self.weight, self.shares() * self.units / 2)
+
+    @property
+    def units(self) -> Tensor:
+        """h(u)."""
+        assert self.up is not None
+        return self.up if self.up_active is None else self.up_active
 
     def unowned(self, rule: Rule) -> Float[Tensor, "batch tgt model"]:
         """What belongs to no token: the biases, and what of the state that was read belongs to none."""
@@ -69,16 +78,12 @@ class FeedForward:
         if self.up is None:
             units.append(zero.expand_as(self.sums))
         elif rule == "both":
-            units.append(zero * self.up / 2)
+            units.append(zero * self.units / 2)
+        if self.up is not None and self.up_again is not None:
+            still = self.up_again(torch.zeros_like(self.up[:1, :1])) * self.active
+            units.append(still if rule == "gate" else still / 2)
         written = self._written(units)
         return written if self.out_bias is None else written + self.out_bias
-
-    def _written(self, units: list[Tensor]) -> Tensor:
-        return torch.stack(units).sum(dim=0) @ self.out_weight
-
-    @property
-    def _biases(self) -> tuple[Tensor | None, ...]:
-        return (self.bias,) if self.up is None else (self.up_bias, self.bias)
 
     def through(self, read: Float[Tensor, "batch tgt model"], rule: Rule) -> Float[Tensor, "batch tgt model"]:
         """What a part of what was read becomes at the end of the layer."""
@@ -87,76 +92,37 @@ class FeedForward:
             written = step(written)
         return written
 
-    def rebuilt(self) -> tuple[Tensor, Tensor]:
-        """What it read and what it wrote, computed anew: both are to be what the pass had."""
-        sums = self.reads.whole @ self.weight + _of(self.bias, self.weight)
-        units = self.active if self.up is None else self.active * self.up
+    def _written(self, units: list[Tensor]) -> Tensor:
+        total = units[0]
+        for more in units[1:]:
+            total = total + more
+        return total @ self.out_weight
+
+    @property
+    def _biases(self) -> tuple[Tensor | None, ...]:
+        return (self.bias,) if self.up is None else (self.up_bias, self.bias)
+
+    def rebuilt(self) -> list[tuple[Tensor, Tensor]]:
+        """What it read and what it wrote, each computed anew and as the pass had it: they are to be the same."""
+        pairs = [(self.reads.whole @ self.weight + _of(self.bias, self.weight), self.sums)]
+        units = self.active
+        if self.up is not None and self.up_weight is not None:
+            pairs.append((self.reads.whole @ self.up_weight + _of(self.up_bias, self.up_weight), self.up))
+            units = units * self.units
         written = units @ self.out_weight
-        return sums, written if self.out_bias is None else written + self.out_bias
+        pairs.append((written if self.out_bias is None else written + self.out_bias, self.value))
+        return pairs
+
+
+def _shares(sums: Tensor, active: Tensor, again: Callable[[Tensor], Tensor]) -> Tensor:
+    zero = again(torch.zeros_like(sums[:1, :1]))
+    near = sums.abs() < SMALL
+    shares = (active - zero) / sums.where(~near, 1.0)
+    if bool(near.any()):
+        step = torch.full_like(sums[:1, :1], 1e-4)
+        shares = torch.where(near, (again(step) - again(-step)) / 2e-4, shares)
+    return shares
 
 
 def _of(bias: Tensor | None, weight: Tensor) -> Tensor | float:
     return 0.0 if bias is None else bias.to(weight)
-
-
-def output_norms(stage: Stage, sent: Sent, *, rule: Rule) -> Float[Tensor, "batch tgt src"]:
-    """The norm of what each key has put into each position at the end of the layer."""
-    return _Parts(stage, sent, rule).over(lambda vectors: vectors.norm(dim=-1))
-
-
-def output_mixing(stage: Stage, sent: Sent, *, rule: Rule) -> Float[Tensor, "batch tgt"]:
-    """‖Σ_{j≠i} F[i,j]‖ / (‖Σ_{j≠i} F[i,j]‖ + ‖F[i,i]‖) at the end of the layer. Needs no vector for every pair."""
-    own, others = sent.own_and_others()
-    kept, mixed = stage.along(own) + stage.own, stage.along(others)
-    for layer in stage.layers:
-        kept = kept + layer.through(layer.reads.along(own) + layer.reads.own, rule)
-        mixed = mixed + layer.through(layer.reads.along(others), rule)
-    return share(mixed, kept)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Parts:
-    """The parts at the end of a layer, some queries at a time."""
-
-    stage: Stage
-    sent: Sent
-    rule: Rule
-
-    def over(self, measure: Callable[[Tensor], Tensor]) -> Tensor:
-        """A measure of the vectors (batch, query, src, model) of all queries, block by block."""
-        transformed, width = self.sent.transformed(), self.sent.out_weight.shape[-1]
-        read = [self._read(layer, transformed) for layer in self.stage.layers]
-        found = []
-        for some in self.sent.blocks(max([width, *(layer.out_weight.shape[0] for layer in self.stage.layers)])):
-            parts = vectors(self.stage, self.sent, transformed, some)
-            for layer, known in zip(self.stage.layers, read, strict=True):
-                written = self._units(layer, known, transformed, some) @ layer.out_weight
-                for step in layer.steps:
-                    written = step.of(some)(written)
-                parts += written
-            found.append(measure(parts))
-        return torch.cat(found, dim=1)
-
-    def _read(self, layer: FeedForward, transformed: Tensor | None) -> list[Tensor] | None:
-        """Every f(x) through all that is the same for every query, up to the units; None where that cannot be done."""
-        if transformed is None or not layer.reads.folds:
-            return None
-        folded = layer.reads.folded(transformed.flatten(0, 1)).view_as(transformed)
-        return [folded @ weight for weight, _ in layer.maps(self.rule)]
-
-    def _units(self, layer: FeedForward, known: list[Tensor] | None, transformed: Tensor | None, some: slice) -> Tensor:
-        """What each key puts into the units of some queries, each unit with its share."""
-        weights, total = self.sent.weights[:, :, some], None
-        at = torch.arange(weights.shape[2], device=weights.device)
-        for index, (weight, by) in enumerate(layer.maps(self.rule)):
-            if known is None:
-                read = vectors(layer.reads, self.sent, transformed, some) @ weight
-            else:
-                read = torch.einsum("bhts,bhsu->btsu", weights, known[index])
-                read *= layer.reads.sizes(read)[:, some, None]
-                if self.stage.one_side:
-                    read[:, at, at + some.start] += layer.reads.own[:, some] @ weight
-            read *= by[:, some, None]
-            total = read if total is None else total.add_(read)
-        assert total is not None
-        return total

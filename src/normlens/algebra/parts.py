@@ -9,7 +9,7 @@ again, divided by a number of the query. Nothing of size (tgt, src, model) is bu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -48,6 +48,10 @@ class RowStep:
     def same(self) -> bool:
         """The same for every query."""
         return not isinstance(self.by, Tensor) or self.by.ndim < 3
+
+    def at_rows(self, rows: Tensor) -> RowStep:
+        """For some rows only, where the axes are (row, 1)."""
+        return RowStep(self.kind, self.by if self.same else self.by[rows])  # pyright: ignore
 
     def of(self, queries: slice) -> RowStep:
         """For some queries only."""
@@ -110,15 +114,20 @@ class Sent:
     values: Float[Tensor, "batch head src head_dim"]
     out_weight: Float[Tensor, "head head_dim model"]
     gates: Float[Tensor, "batch head tgt head_dim"] | None = None
+    known: dict[str, Tensor] = field(default_factory=dict)  # what several quantities need, computed once
 
     def own_and_others(self) -> tuple[Float[Tensor, "batch tgt model"], Float[Tensor, "batch tgt model"]]:
         """What attention adds to a token from itself, and from all others."""
         own = self.own()
-        return own, self._written(torch.matmul(self.weights, self.values)) - own
+        if "all" not in self.known:
+            self.known["all"] = self._written(torch.matmul(self.weights, self.values))
+        return own, self.known["all"] - own
 
     def own(self) -> Float[Tensor, "batch tgt model"]:
         """Σ_h α[h,i,i] f_h(x_i): what a token adds to itself by attention."""
-        return self._written(self.weights.diagonal(dim1=2, dim2=3)[..., None] * self.values)
+        if "own" not in self.known:
+            self.known["own"] = self._written(self.weights.diagonal(dim1=2, dim2=3)[..., None] * self.values)
+        return self.known["own"]
 
     def summed_norms(self) -> Float[Tensor, "batch tgt src"]:
         """‖Σ_h α f_h(x_j)‖."""
@@ -162,16 +171,15 @@ def norms(
         transformed, width = sent.transformed(), sent.out_weight.shape[-1]
         found = [vectors(stage, sent, transformed, some).norm(dim=-1) for some in sent.blocks(width)]
         return torch.cat(found, dim=1)
-    scalar = 1.0
+    own, scalar = sent.own() if stage.one_side else None, 1.0
     if summed is None or stage.moves:
-        sent = replace(sent, out_weight=stage.folded(sent.out_weight))
-        summed = sent.summed_norms()
+        summed = replace(sent, out_weight=stage.folded(sent.out_weight)).summed_norms()
     else:
         scalar = _number(stage)
     size = stage.sizes(summed) * scalar
     found = summed * size.abs()
-    if stage.one_side:
-        found.diagonal(dim1=1, dim2=2).copy_((sent.own() * size + stage.own).norm(dim=-1))
+    if own is not None:
+        found.diagonal(dim1=1, dim2=2).copy_((stage.along(own) + stage.own).norm(dim=-1))
     return found
 
 

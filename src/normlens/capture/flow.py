@@ -17,8 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from normlens.capture import experts
 from normlens.capture.labels import (
     Active,
+    Column,
     Followed,
     Gated,
     Hidden,
@@ -27,6 +29,7 @@ from normlens.capture.labels import (
     Mean,
     Network,
     Other,
+    Picked,
     Place,
     Source,
     Statistic,
@@ -46,7 +49,13 @@ NEGATIVE = frozenset("neg negative __neg__".split())
 NORMS = frozenset("layer_norm rms_norm".split())
 SPREADS = frozenset("var std norm vector_norm var_mean std_mean amax max amin logsumexp".split())
 IN_PLACE = frozenset("__iadd__ __isub__ __imul__ __itruediv__ __setitem__ __ipow__".split())
-MATRICES = PRODUCTS | {"linear", "addmm", "conv1d", "conv2d", "baddbmm"}
+MATRICES = PRODUCTS | {"linear", "addmm", "conv1d", "conv2d", "baddbmm"} | experts.GROUPED
+PICKS = frozenset("repeat repeat_interleave index_select".split())  # moves that leave out rows or repeat them
+JOINT = frozenset(  # aligned with their operand, but not cell by cell: no activation of a unit alone
+    "softmax log_softmax gumbel_softmax softmin layer_norm rms_norm group_norm batch_norm instance_norm normalize "
+    "cumsum tril triu masked_scatter masked_scatter_".split()
+)
+LIMITS = frozenset("clamp clamp_ clamp_min clamp_max clip nan_to_num masked_fill masked_fill_ where".split())
 
 
 Wanted = Callable[[str, int], frozenset[int] | None]  # states by output matrix and use; None: all, for a proof
@@ -99,7 +108,7 @@ class Flow:
             kept = args[0].detach().clone()
             label = self._label(args[0])
             if label is not None:
-                self._put(kept, label)
+                self._put(kept, replace(label, value=kept) if isinstance(label, Hidden) else label)
             self._name(kept, self._root(args[0]))
             return (kept, *args[1:])
         return args
@@ -131,7 +140,8 @@ class Flow:
         ):  # a form nobody foresaw: lost, not wrong
             label = None
         if label is not None and not isinstance(label, bool):
-            self._put(result, label)
+            for part in _operands((args[0] if name == "__setitem__" else result,), {}):
+                self._put(part, label)
         elif label is None:
             self._lost(block, name, result, args)
 
@@ -141,7 +151,12 @@ class Flow:
         first = self._of(block, operand)
         if name in SAME or name in ("contiguous", "clone"):
             return first
-        if name in MOVES:
+        routed = self._of_experts(block, first, name, args, kwargs, result)
+        if routed is not None:
+            return routed
+        if name in LIMITS and isinstance(first, Linear) and _alike(operand, result):
+            return first  # it changed nothing in this pass
+        if name in MOVES or (name in PICKS and first is not None):
             return self._moved(first, name, func, operand, args, kwargs, result)
         if isinstance(first, Other) and name not in SUMS | DIFFERENCES:
             return self._statistic_of(first, name, args, kwargs, operand, result)
@@ -160,11 +175,55 @@ class Flow:
         if isinstance(first, Statistic) and name in ALIGNED:
             others = [self._of(block, a) for a in _operands(args[1:], kwargs)]
             return first if all(other is None or isinstance(other, Statistic) for other in others) else None
-        if isinstance(first, (Hidden, Active)) and name in ALIGNED:
+        if isinstance(first, (Hidden, Active)) and name in ALIGNED - JOINT:
             return self._activation(first, func, args, kwargs, result)
         if isinstance(first, Linear):
             return self._statistic_of(Other(block, ""), name, args, kwargs, operand, result)
         return None
+
+    def _of_experts(self, block: int, first: Any, name: str, args: tuple[Any, ...], kwargs: Any, result: Any) -> Any:
+        """The label of what only mixtures of experts do; None: it is something else."""
+        if isinstance(first, Column):
+            if name == "squeeze" and (args[1:] or (kwargs.get("dim"),))[0] in (-1, args[0].ndim - 1):
+                return first.of
+            return Other(block, f"through '{name}'") if name not in experts.BATCHED else None
+        if name == "unsqueeze" and isinstance(first, (Linear, Hidden, Active, Gated)):
+            dim = args[1] if len(args) > 1 else kwargs.get("dim")
+            return Column(first) if dim in (-1, result.ndim - 1) else None
+        if name in ("__getitem__", "index_select", "select") and first is None:
+            at = (args[0], *args[2:]) if name == "index_select" else args
+            return experts.pick(block, args[0], at, self._is_fixed)
+        if isinstance(first, Picked) and name in MOVES and isinstance(result, Tensor):
+            return Picked(block, result.detach(), None)
+        if name in ("cat", "concat", "concatenate") and args:
+            labels = [self._of(block, one) for one in args[0]]
+            dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+            known = all(isinstance(one, (Linear, Hidden)) for one in labels)
+            return experts.joined(labels, dim, result) if known else None
+        if name == "sum" and isinstance(first, Linear):
+            dim = kwargs.get("dim", args[1] if len(args) > 1 else ())
+            return experts.summed(first, tuple(dim) if isinstance(dim, (tuple, list)) else (dim,), result)
+        if name in experts.ADDS and kwargs.get("alpha", 1) == 1:
+            call = dict(zip(("input", "dim", "index", "source"), args, strict=False)) | dict(kwargs)
+            label = self._of(block, call["source"])
+            if call["dim"] == 0 and call["source"].ndim == 2 and isinstance(label, Linear):
+                onto = call.get("input", args[0])
+                return experts.added_into(onto, self._label(onto), call["index"], label, tuple(result.shape[:-1]))
+        if name == "__setitem__" and isinstance(label := self._of(block, args[2]), Linear):
+            numbers = torch.arange(args[0][..., 0].numel(), device=args[0].device).view(args[0].shape[:-1])
+            if not isinstance(args[1], tuple) or len(args[1]) < args[0].ndim:
+                rows = numbers[args[1]].flatten()
+                return experts.set_rows(args[0], self._label(args[0]), rows, label, tuple(args[0].shape[:-1]))
+        return None
+
+    def _is_fixed(self, tensor: Any) -> bool:
+        """Whether it comes from the parameters alone."""
+        track = self.positions.track(tensor)
+        return isinstance(tensor, Tensor) and self._label(tensor) is None and (track is None or not track.origins)
+
+    def _picked(self, tensor: Any) -> Picked | None:
+        label = self._label(tensor)
+        return label if isinstance(label, Picked) else None
 
     def _note(self, block: int) -> Followed:
         """Where to write down what the model does with a state; nowhere once the block is handed out."""
@@ -179,6 +238,10 @@ class Flow:
         if name in ("__rsub__", "rsub"):
             left, right = right, left
         ours, theirs = self._of(block, left), self._of(block, right)
+        for label, bias in ((ours, theirs), (theirs, ours)):
+            if isinstance(bias, Picked):
+                fits = isinstance(label, (Hidden, Linear)) and not minus and alpha == 1
+                return experts.biased(label, bias, result) if fits else None  # pyright: ignore
         if isinstance(ours, Statistic) or isinstance(theirs, Statistic):
             both = [one for one in (ours, theirs) if one is not None]
             return both[0] if all(isinstance(one, Statistic) for one in both) else None
@@ -196,6 +259,8 @@ class Flow:
         for value, label, sign in ((left, ours, 1.0), (right, theirs, -1.0 if minus else 1.0)):
             factor = sign * (alpha if value is right else 1)
             if isinstance(label, Linear):
+                if label.attends and label.place.base is not None:
+                    return None
                 if not label.place.same(state.place) or tuple(result.shape[:-1]) != label.place.lead:
                     return None
                 step = () if factor == 1 else (Step("scale", label.place, factor),)
@@ -255,6 +320,14 @@ class Flow:
             if theirs is None or isinstance(theirs, Statistic):
                 by = right.detach() if isinstance(right, Tensor) else right
                 return self._scaled(ours, 1 / by if divides else by, result, normed=theirs is not None)
+            if (
+                isinstance(theirs, (Other, Active, Hidden))
+                and experts.may_be_routed(ours, right, result)
+                and not divides
+            ):
+                return self._made_of(
+                    ours, result, ours.stepped(Step("scale", ours.place, right.detach().clone())), "routed"
+                )
             return Other(block, f"it is multiplied by something computed from it ('{name}')")
         if isinstance(ours, Mean) and not isinstance(right, Tensor):
             return None
@@ -277,7 +350,11 @@ class Flow:
             return None
         for gate, units in ((ours, theirs), (theirs, ours)):
             if isinstance(gate, Active) and isinstance(units, Hidden):
-                return Gated(gate, units)
+                return Gated(gate, units) if _alike_each(gate.of, units) else None
+        straight = [isinstance(one, Active) and _is_straight(one) for one in (ours, theirs)]
+        if straight == [True, False] or straight == [False, True]:
+            gate, units = (theirs, ours) if straight[0] else (ours, theirs)
+            return Gated(gate, units) if _alike_each(gate.of, units.of) else None
         return None
 
     def _scaled(self, state: Linear, by: Any, result: Any, *, normed: bool = False) -> bool | None:
@@ -316,25 +393,34 @@ class Flow:
         operands = args[1:] if name == "einsum" else args
         operands = operands[0] if operands and isinstance(operands[0], (list, tuple)) else operands
         labels = [(one, self._of(block, one)) for one in _operands(tuple(operands), kwargs)]
-        (operand, label), *more = [pair for pair in labels if pair[1] is not None]
+        known = [pair for pair in labels if pair[1] is not None and not isinstance(pair[1], Picked)]
+        if name in experts.GROUPED:
+            known = known[:1]
+        if not known:
+            return None
+        (operand, label), *more = known
         if isinstance(label, Linear):
             self._note(block).read.append(label.number)
         if more or not isinstance(result, Tensor):
             return None
+        if isinstance(label, (Linear, Active, Gated, Column)) and name in experts.GROUPED | experts.BATCHED:
+            stack = experts.stack_of(name, args, kwargs, label, self._picked, self._is_fixed)
+            if stack is not None:
+                return experts.through(stack, label, result)
         projection = as_projection(name, args, dict(kwargs)) if name not in ("conv1d", "conv2d", "einsum") else None
         if projection is None or projection.added is not None or projection.form != "rows":
             return self._carried(label, f"'{name}'")
         if not isinstance(label, (Linear, Active, Gated)) or result.shape[:-1] != operand.shape[:-1]:
             return self._carried(label, f"'{name}'")
         fixed = self.positions.track(projection.matrix)
-        if fixed is not None and fixed.origins:
+        if fixed is not None and fixed.origins and self._picked(projection.matrix) is None:
             return self._carried(label, "a matrix that is computed from the input")
         weight, bias = projection.weight.detach(), None if projection.bias is None else projection.bias.detach()
         if isinstance(label, Linear):
             return Hidden(label, weight, bias, result.detach(), label.place)
-        inner = label.of if isinstance(label, Active) else label.units
-        source = Source("feedforward", result, inner.place, Network(label, weight, bias))
-        return Linear(block, (Term(source),), inner.place, -1, ("feedforward",))
+        place = experts.shaped(experts.place_of(label), tuple(result.shape[:-1]))
+        source = Source("feedforward", result.detach().clone(), place, Network(label, weight, bias))
+        return Linear(block, (Term(source),), place, -1, ("feedforward",))
 
     def _carried(self, label: Any, reason: str) -> Other:
         return label if isinstance(label, Other) and label.reason else Other(label.block, f"through {reason}")
@@ -369,16 +455,21 @@ class Flow:
     def _moved(
         self, label: Any, name: str, func: Any, operand: Tensor, args: tuple[Any, ...], kwargs: Any, result: Any
     ) -> Any:
-        if label is None or isinstance(label, (Other, Statistic, Mean)):
+        if label is None or isinstance(label, (Other, Statistic, Mean, Picked, Column)):
             return label if isinstance(label, (Other, Statistic)) else None
         if not isinstance(label, Linear) and (
-            name in TURNS or (name in RESHAPES and not _keeps_width(operand, result))
+            (name in TURNS and name != "unsqueeze") or (name in RESHAPES and not _keeps_width(operand, result))
         ):
             return Other(label.block, f"through '{name}'")
         width = operand.shape[-1]
         results = result if isinstance(result, (tuple, list)) else (result,)
-        if name in RESHAPES and isinstance(result, Tensor) and result.ndim > 1 and _keeps_width(operand, result):
-            return self._replaced(label, Place(tuple(result.shape[:-1]), _place(label).rows), result, None)
+        if (
+            (name in RESHAPES or name == "unsqueeze")
+            and isinstance(result, Tensor)
+            and result.ndim > 1
+            and _keeps_width(operand, result)
+        ):
+            return self._replaced(label, experts.shaped(_place(label), tuple(result.shape[:-1])), result, None)
         count = operand.numel() // max(1, width)
         words = [operand if a is operand else a for a in args]
         numbers = torch.arange(count, device=operand.device).view(*operand.shape[:-1], 1).expand(operand.shape)
@@ -407,26 +498,27 @@ class Flow:
         for size in before.lead:
             count *= size
         same = len(rows) == count and torch.equal(rows, torch.arange(count, device=rows.device))
-        place = Place(
-            tuple(part.shape[:-1]), before.rows if same else rows if before.rows is None else before.rows[rows]
-        )
+        lead = tuple(part.shape[:-1])
+        place = experts.shaped(before, lead) if same else experts.picked_place(before, rows, lead)
         whole = len(columns) == width and torch.equal(columns, torch.arange(width, device=columns.device))
+        if not same:
+            return experts.rows_moved(label, rows, place, part) if whole else None
         return self._replaced(label, place, part, None if whole else columns)
 
     def _replaced(self, label: Any, place: Place, value: Tensor, columns: Tensor | None) -> Any:
         if isinstance(label, Linear):
             if columns is not None:
                 return None
-            return Linear(label.block, label.terms, place, label.number, label.spelling, label.parent)
+            return replace(label, place=place)
         if isinstance(label, Hidden):
             weight, bias = label.weight, label.bias
             if columns is not None:
-                weight, bias = weight[:, columns], None if bias is None else bias[columns]
-            return Hidden(label.of, weight, bias, value.detach(), place)
+                weight, bias = experts.columns_of(weight, columns), experts.columns_of(bias, columns)
+            return Hidden(label.of, weight, bias, value.detach(), place, label.each)
         if columns is not None or not place.same(_place(label)):
             return None
         if isinstance(label, Active):
-            hidden = Hidden(label.of.of, label.of.weight, label.of.bias, label.of.value.reshape(value.shape), place)
+            hidden = replace(label.of, value=label.of.value.reshape(value.shape), place=place)
             return Active(hidden, value.detach(), label.again)
         return label
 
@@ -446,7 +538,7 @@ class Flow:
     # labels on tensors
 
     def _made_of(self, state: Linear, result: Tensor, terms: tuple[Term, ...], word: str) -> bool:
-        place = Place(tuple(result.shape[:-1]), state.place.rows)
+        place = experts.shaped(state.place, tuple(result.shape[:-1]))
         self._state(result, state.block, terms, place, (*state.spelling, word), state)
         return True
 
@@ -526,9 +618,26 @@ def _operands(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
 
 
 def _place(label: Any) -> Place:
-    if isinstance(label, Active):
-        return label.of.place
-    return label.units.place if isinstance(label, Gated) else label.place
+    return experts.place_of(label)
+
+
+def _alike(operand: Any, result: Any) -> bool:
+    return isinstance(operand, Tensor) and isinstance(result, Tensor) and torch.equal(operand, result)
+
+
+def _alike_each(gate: Hidden, units: Hidden) -> bool:
+    """Whether two halves of a gated block are those of the same experts, row by row, and read the same state."""
+    if gate.each is None or units.each is None:
+        return gate.each is units.each and gate.of.terms == units.of.terms
+    return torch.equal(gate.each, units.each) and gate.of.terms == units.of.terms
+
+
+def _is_straight(units: Active) -> bool:
+    """Whether it is a straight line around 0, such as 1 + u, clamped farther out or not."""
+    grid = torch.linspace(-0.5, 0.5, 5, dtype=units.of.value.dtype, device=units.of.value.device)
+    found = units.again(grid[:, None].expand(5, units.of.value.shape[-1])).double()
+    line = found[2] + (found[4] - found[2]) * (2 * grid[:, None].double())
+    return bool(torch.allclose(found, line, rtol=1e-5, atol=1e-6))
 
 
 def _writes(name: str) -> bool:

@@ -5,6 +5,7 @@ Given the statistics of the pass, it is a sum of terms, a statistic, a part of a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -20,6 +21,14 @@ class Place:
 
     lead: tuple[int, ...]  # all axes of the tensor but the last
     rows: Int[Tensor, " row"] | None = None  # None: the same rows in the same order
+    base: Place | None = None  # where the rows were picked from; None: every row is here once
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.lead)
+
+    def numbers(self) -> Int[Tensor, " row"]:
+        return torch.arange(self.count) if self.rows is None else self.rows
 
     def same(self, other: Place) -> bool:
         if self.rows is other.rows:
@@ -31,7 +40,7 @@ class Place:
 class Step:
     """One linear step, once the statistics of the pass are given."""
 
-    kind: Literal["scale", "centre"]
+    kind: Literal["scale", "centre", "move"]  # move: row r is added to row by[r] of another place, or dropped at -1
     place: Place
     by: Tensor | float = 1.0  # what multiplies
     normed: bool = False  # by a statistic of the vectors themselves
@@ -121,10 +130,11 @@ class Hidden:
     """What a matrix made of a state: the units of a feed-forward block before their activation."""
 
     of: Linear
-    weight: Float[Tensor, "model unit"]
-    bias: Float[Tensor, " unit"] | None
+    weight: Float[Tensor, "model unit"] | tuple[Tensor, ...]  # several: those of experts
+    bias: Float[Tensor, " unit"] | tuple[Tensor, ...] | None
     value: Tensor
     place: Place
+    each: Int[Tensor, " row"] | None = None  # which of several matrices each row went through
 
     @property
     def block(self) -> int:
@@ -146,10 +156,10 @@ class Active:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gated:
-    """g(gate) · units."""
+    """g(gate) · units, or g(gate) · h(units) where h is a straight line, clamped or not."""
 
     gate: Active
-    units: Hidden
+    units: Hidden | Active
 
     @property
     def block(self) -> int:
@@ -161,16 +171,42 @@ class Network:
     """Σ_u a_u W[u] + b with a = g(s), or a = g(gate) · s."""
 
     inner: Active | Gated
-    weight: Float[Tensor, "unit model"]
-    bias: Float[Tensor, " model"] | None
+    weight: Float[Tensor, "unit model"] | tuple[Tensor, ...]
+    bias: Float[Tensor, " model"] | tuple[Tensor, ...] | None
+    each: Int[Tensor, " row"] | None = None  # which of several matrices each row went through
+
+    @property
+    def first(self) -> Active:
+        """The units whose activation it is."""
+        return self.inner if isinstance(self.inner, Active) else self.inner.gate
 
     @property
     def reads(self) -> Linear:
         """The state that it is computed from."""
-        return self.inner.of.of if isinstance(self.inner, Active) else self.inner.units.of
+        return self.first.of.of
 
 
-Label = Linear | Mean | Statistic | Other | Hidden | Active | Gated
+@dataclass(frozen=True, slots=True, eq=False)
+class Picked:
+    """Matrices or vectors of the model, picked by a router out of a stack."""
+
+    block: int
+    stack: Tensor
+    chosen: Int[Tensor, ...] | None  # None: it was moved since
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """Vectors turned into matrices of one column."""
+
+    of: Linear | Hidden | Active | Gated
+
+    @property
+    def block(self) -> int:
+        return self.of.block
+
+
+Label = Linear | Mean | Statistic | Other | Hidden | Active | Gated | Picked | Column
 
 
 @dataclass(slots=True, eq=False)

@@ -11,16 +11,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from normlens.algebra import FeedForward, RowStep, Stage
+from normlens.algebra import FeedForward, Mixture, RowStep, Stage
 from normlens.capture.compare import relative_error, tolerance
 from normlens.capture.labels import Active, Followed, Linear, Place, Step, Term
 from normlens.capture.paths import Path, Scope, paths
+from normlens.capture.routed import PathError as PathError
+from normlens.capture.routed import is_routed, maybe, mixtures, one, routed_value, single
 
 OWN = ("residual", "companion", "stranger")  # what a token adds of its own
-
-
-class PathError(Exception):
-    """A block came about in another way than on the probe."""
 
 
 def stage(followed: Followed, path: Path, scope: Scope, *, one_side: bool = True) -> Stage:
@@ -32,7 +30,7 @@ def stage(followed: Followed, path: Path, scope: Scope, *, one_side: bool = True
     state, value = found
     if state.spelling != path.spellings[scope]:
         raise PathError("what follows it is put together in another way than on the probe")
-    return replace(_Rows(followed).stage(state, value, scope), one_side=one_side)
+    return _Rows(followed, one_side).stage(state, value, scope)
 
 
 def proved_paths(blocks: Sequence[Followed]) -> dict[int, Path]:
@@ -60,16 +58,18 @@ class _Rows:
     """Tensors of a model, with the positions of the block as (batch, tgt)."""
 
     followed: Followed
+    one_side: bool  # keys are the same tokens as queries
 
     def stage(self, state: Linear, value: Tensor, scope: Scope) -> Stage:
         rebuilt = sum((self.through(term) for term in state.terms), self.zeros())
         error = relative_error(rebuilt, self.placed(value, state.place).to(rebuilt))
         terms = [term for term in state.terms if not _left_out(term, scope)]
-        layers = tuple(self.feedforward(term) for term in terms if term.source.network is not None)
+        joined = [term for term in terms if term.source.network is not None]
+        layers: list[FeedForward | Mixture] = [self.feedforward(term) for term in joined if not is_routed(term)]
+        layers += mixtures(self, [term for term in joined if is_routed(term)])
         for layer in layers:
-            sums, written = layer.rebuilt()
-            error = max(error, relative_error(sums, layer.sums), relative_error(written, layer.value))
-        return replace(self.put_together(terms), error=error, layers=layers)
+            error = max([error, *(relative_error(anew, seen) for anew, seen in layer.rebuilt())])
+        return replace(self.put_together(terms), error=error, layers=tuple(layers))
 
     def put_together(self, terms: list[Term]) -> Stage:
         """Steps, what is the token's own and what is nobody's; feed-forward blocks aside."""
@@ -83,35 +83,39 @@ class _Rows:
             for step in steps:
                 bias = step(bias)
             unowned = unowned + bias
-        return Stage(steps, own, unowned, whole)
+        return Stage(steps, own, unowned, whole, one_side=self.one_side)
 
     def feedforward(self, term: Term) -> FeedForward:
         network = term.source.network
         assert network is not None
         assert isinstance(term.source.value, Tensor)
-        active = network.inner if isinstance(network.inner, Active) else network.inner.gate
         units = None if isinstance(network.inner, Active) else network.inner.units
+        active, up = network.first, units.of if isinstance(units, Active) else units
         return FeedForward(
             reads=self.put_together(list(network.reads.terms)),
-            weight=_single(active.of.weight),
-            bias=None if active.of.bias is None else _single(active.of.bias),
+            weight=single(one(active.of.weight)),
+            bias=maybe(active.of.bias),
             sums=self.placed(active.of.value, active.of.place),
             active=self.placed(active.value, active.of.place),
             again=active.again,
-            up_weight=None if units is None else _single(units.weight),
-            up_bias=None if units is None or units.bias is None else _single(units.bias),
-            up=None if units is None else self.placed(units.value, units.place),
-            out_weight=_single(network.weight),
-            out_bias=None if network.bias is None else _single(network.bias),
+            up_weight=None if up is None else single(one(up.weight)),
+            up_bias=None if up is None else maybe(up.bias),
+            up=None if up is None else self.placed(up.value, up.place),
+            up_active=self.placed(units.value, units.of.place) if isinstance(units, Active) else None,
+            up_again=units.again if isinstance(units, Active) else None,
+            out_weight=single(one(network.weight)),
+            out_bias=maybe(network.bias),
             value=self.placed(term.source.value, term.source.place),
             steps=self.steps(term.steps),
         )
 
     def zeros(self) -> Tensor:
-        return torch.zeros_like(_single(self.followed.output))
+        return torch.zeros_like(single(self.followed.output))
 
     def through(self, term: Term) -> Tensor:
         """What a term adds, after its steps."""
+        if is_routed(term):
+            return routed_value(self, term)
         value = self.followed.output if term.source.value is None else term.source.value
         if term.source.value is not None and isinstance(value, Tensor):
             value = self.placed(value, term.source.place)
@@ -122,15 +126,20 @@ class _Rows:
 
     def steps(self, steps: tuple[Step, ...]) -> tuple[RowStep, ...]:
         return tuple(
-            RowStep(step.kind, self.placed(step.by, step.place) if isinstance(step.by, Tensor) else step.by)
+            RowStep(
+                "centre" if step.kind == "centre" else "scale",
+                self.placed(step.by, step.place) if isinstance(step.by, Tensor) else step.by,
+            )
             for step in steps
         )
 
     def placed(self, tensor: Tensor, place: Place) -> Tensor:
         """By (batch, tgt, …) and in single precision or better; what is the same for every row stays one row."""
-        tensor = _single(tensor)
+        tensor = single(tensor)
         if tensor.ndim < 2 or all(size == 1 for size in tensor.shape[:-1]):
             return tensor.reshape(-1) if tensor.ndim else tensor
+        if place.base is not None:
+            raise PathError("some of its rows are picked out behind it")
         rows = tensor.expand(*place.lead, tensor.shape[-1]).reshape(-1, tensor.shape[-1])
         at = self.followed.rows
         if place.rows is not None:
@@ -145,7 +154,3 @@ class _Rows:
 
 def _left_out(term: Term, scope: Scope) -> bool:
     return scope != "output" and term.source.kind in ("feedforward", "other", "companion", "stranger")
-
-
-def _single(tensor: Tensor) -> Tensor:
-    return tensor.detach() if tensor.dtype in (torch.float32, torch.float64) else tensor.detach().float()

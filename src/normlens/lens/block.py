@@ -73,7 +73,10 @@ class Block:
 
     @property
     def output_norms(self) -> Float[Tensor, "batch tgt src"]:
-        """The same at the end of the layer, with its feed-forward block."""
+        """The same at the end of the layer, with its feed-forward block.
+
+        In a mixture of experts, the choice and the weights of the router are taken from the pass.
+        """
         return self["output_norms"]
 
     @property

@@ -134,6 +134,7 @@ class _Record:
     tensors: dict[str, Tensor]
     has_gram: bool  # whether some quantity needs it, so that ‖f(x)‖ is read off its diagonal
     stages: Mapping[str, algebra.Stage]
+    sent: algebra.Sent | None = None
 
 
 def _record(
@@ -183,8 +184,11 @@ def _made(record: _Record, name: str) -> Tensor:
 
 def _stage_or_value(record: _Record, name: str) -> Any:
     if name == "sent":
-        gates, weights = record.tensors.get("gates"), "reaching" if "scales" in record.tensors else "weights"
-        return algebra.Sent(_value(record, weights), record.tensors["values"], record.tensors["out_weight"], gates)
+        if record.sent is None:
+            gates, weights = record.tensors.get("gates"), "reaching" if "scales" in record.tensors else "weights"
+            values, out_weight = record.tensors["values"], record.tensors["out_weight"]
+            record.sent = algebra.Sent(_value(record, weights), values, out_weight, gates)
+        return record.sent
     return record.stages[name] if name in STAGES else _value(record, name)
 
 

@@ -166,7 +166,7 @@ _LAYER = (
     ),
     Quantity(
         "output_norms", "‖F‖",
-        "Contribution of the key at the end of the layer, feed-forward block included; a gate is taken as it was.",
+        "Contribution of the key at the end of the layer, feed-forward block included; gates and routers as they were.",
         _MAP, ("sent", "output"), _ours("output_norms"), role="contribution", batched=True,
     ),
     Quantity(

@@ -1,0 +1,80 @@
+"""The end of a layer in parts: residual, norms, and every feed-forward block or mixture that joins on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from normlens.algebra.feedforward import FeedForward, Rule
+from normlens.algebra.mixture import Mixture
+from normlens.algebra.parts import Sent, Stage, share, vectors
+
+
+def output_norms(stage: Stage, sent: Sent, *, rule: Rule) -> Float[Tensor, "batch tgt src"]:
+    """The norm of what each key has put into each position at the end of the layer."""
+    return _Parts(stage, sent, rule).over(lambda vectors: vectors.norm(dim=-1))
+
+
+def output_mixing(stage: Stage, sent: Sent, *, rule: Rule) -> Float[Tensor, "batch tgt"]:
+    """‖Σ_{j≠i} F[i,j]‖ / (‖Σ_{j≠i} F[i,j]‖ + ‖F[i,i]‖) at the end of the layer. Needs no vector for every pair."""
+    own, others = sent.own_and_others()
+    kept, mixed = stage.along(own) + stage.own, stage.along(others)
+    for layer in stage.layers:
+        kept = kept + layer.through(layer.reads.along(own) + layer.reads.own, rule)
+        mixed = mixed + layer.through(layer.reads.along(others), rule)
+    return share(mixed, kept)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """The parts at the end of a layer, some queries at a time."""
+
+    stage: Stage
+    sent: Sent
+    rule: Rule
+
+    def over(self, measure: Callable[[Tensor], Tensor]) -> Tensor:
+        """A measure of the vectors (batch, query, src, model) of all queries, block by block."""
+        transformed, width = self.sent.transformed(), self.sent.out_weight.shape[-1]
+        read = [self._read(layer, transformed) for layer in self.stage.layers]
+        found = []
+        for some in self.sent.blocks(max([width, *(layer.width for layer in self.stage.layers)])):
+            parts = vectors(self.stage, self.sent, transformed, some)
+            for layer, known in zip(self.stage.layers, read, strict=True):
+                if isinstance(layer, Mixture):
+                    layer.add(parts, vectors(layer.reads, self.sent, transformed, some), some, self.rule)
+                    continue
+                written = self._units(layer, known, transformed, some) @ layer.out_weight
+                for step in layer.steps:
+                    written = step.of(some)(written)
+                parts += written
+            found.append(measure(parts))
+        return torch.cat(found, dim=1)
+
+    def _read(self, layer: FeedForward | Mixture, transformed: Tensor | None) -> list[Tensor] | None:
+        """Every f(x) through all that is the same for every query, up to the units; None where that cannot be done."""
+        if isinstance(layer, Mixture) or transformed is None or not layer.reads.folds:
+            return None
+        folded = layer.reads.folded(transformed.flatten(0, 1)).view_as(transformed)
+        return [folded @ weight for weight, _ in layer.maps(self.rule)]
+
+    def _units(self, layer: FeedForward, known: list[Tensor] | None, transformed: Tensor | None, some: slice) -> Tensor:
+        """What each key puts into the units of some queries, each unit with its share."""
+        weights, total = self.sent.weights[:, :, some], None
+        at = torch.arange(weights.shape[2], device=weights.device)
+        for index, (weight, by) in enumerate(layer.maps(self.rule)):
+            if known is None:
+                read = vectors(layer.reads, self.sent, transformed, some) @ weight
+            else:
+                read = torch.einsum("bhts,bhsu->btsu", weights, known[index])
+                read *= layer.reads.sizes(read)[:, some, None]
+                if layer.reads.one_side:
+                    read[:, at, at + some.start] += layer.reads.own[:, some] @ weight
+            read *= by[:, some, None]
+            total = read if total is None else total.add_(read)
+        assert total is not None
+        return total
