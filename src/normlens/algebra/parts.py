@@ -91,11 +91,11 @@ class Stage:
 
     def folded(self, out_weight: Float[Tensor, "head head_dim model"]) -> Float[Tensor, "head head_dim model"]:
         """W_O followed by what is the same for every query."""
-        matrix = out_weight.double() if self.moves else out_weight
+        matrix = out_weight
         for step in self.steps:
             if step.same:
                 matrix = step(matrix)
-        return matrix.to(out_weight.dtype)
+        return matrix
 
     def sizes(self, like: Tensor) -> Float[Tensor, "batch tgt 1"]:
         """The numbers of the queries, multiplied."""

@@ -134,6 +134,7 @@ class _Record:
     tensors: dict[str, Tensor]
     has_gram: bool  # whether some quantity needs it, so that ‖f(x)‖ is read off its diagonal
     stages: Mapping[str, algebra.Stage]
+    written: dict[str, Tensor]  # "all": what all heads wrote, where the output of the block shows it
     sent: algebra.Sent | None = None
 
 
@@ -150,7 +151,11 @@ def _record(
         tensors = {
             name: tensor[index] if name == "out_weight" else tensor[:, index] for name, tensor in tensors.items()
         }
-    return _Record(tensors, has_gram, stages)
+    written = {}
+    if heads is None and attended.output.dtype == tensors["values"].dtype:
+        bias = attended.out_bias
+        written["all"] = attended.output if bias is None else attended.output - bias
+    return _Record(tensors, has_gram, stages, written)
 
 
 def _value(record: _Record, name: str) -> Tensor:
@@ -187,7 +192,7 @@ def _stage_or_value(record: _Record, name: str) -> Any:
         if record.sent is None:
             gates, weights = record.tensors.get("gates"), "reaching" if "scales" in record.tensors else "weights"
             values, out_weight = record.tensors["values"], record.tensors["out_weight"]
-            record.sent = algebra.Sent(_value(record, weights), values, out_weight, gates)
+            record.sent = algebra.Sent(_value(record, weights), values, out_weight, gates, record.written)
         return record.sent
     return record.stages[name] if name in STAGES else _value(record, name)
 
