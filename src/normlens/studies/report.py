@@ -25,6 +25,7 @@ from normlens.studies.frequency import FrequencyStudy
 from normlens.studies.importance import ImportanceStudy
 from normlens.studies.maps import MapsStudy
 from normlens.studies.masks import MasksStudy
+from normlens.studies.mixing import MixingStudy
 from normlens.studies.patterns import PatternsStudy
 from normlens.studies.relations import RelationsStudy
 from normlens.studies.request import request
@@ -58,6 +59,7 @@ STUDIES: dict[str, Study[Any]] = {
         ForgettingStudy(),
         ImportanceStudy(),
         ChangesStudy(),
+        MixingStudy(),
     )
 }
 DEFAULT = ("dispersion", "categories", "correlation", "frequency")  # those of the 2020 paper
