@@ -84,3 +84,18 @@ def output_norms_both(weights: Tensor, values: Tensor, out_weight: Tensor, stage
 def mixing_output(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Tensor:
     """At the end of the layer; a gate is taken as it was."""
     return algebra.output_mixing(stage, weights, values, out_weight, rule="gate")
+
+
+def own_state(stage: algebra.Stage) -> Float[Tensor, "batch tgt model"]:
+    """What each token has of its own: at the residual, the input of the layer."""
+    return stage.own
+
+
+def state(stage: algebra.Stage) -> Float[Tensor, "batch tgt model"]:
+    """The state without what feed-forward blocks add."""
+    return stage.whole
+
+
+def full_state(stage: algebra.Stage) -> Float[Tensor, "batch tgt model"]:
+    """The state with what feed-forward blocks add."""
+    return stage.full()

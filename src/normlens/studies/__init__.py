@@ -19,6 +19,8 @@ from normlens.studies.dispersion import Spread as Spread
 from normlens.studies.dispersion import stretch as stretch
 from normlens.studies.distances import Distances as Distances
 from normlens.studies.distances import DistancesStudy as DistancesStudy
+from normlens.studies.expansion import Expansion as Expansion
+from normlens.studies.expansion import ExpansionStudy as ExpansionStudy
 from normlens.studies.findings import Findings as Findings
 from normlens.studies.forgetting import Forgetting as Forgetting
 from normlens.studies.forgetting import ForgettingStudy as ForgettingStudy
@@ -42,6 +44,8 @@ from normlens.studies.planted import planted as planted
 from normlens.studies.predicates import Predicate as Predicate
 from normlens.studies.predicates import Token as Token
 from normlens.studies.pruning import HeadImportance as HeadImportance
+from normlens.studies.redundancy import Redundancy as Redundancy
+from normlens.studies.redundancy import RedundancyStudy as RedundancyStudy
 from normlens.studies.relations import Relations as Relations
 from normlens.studies.relations import RelationsStudy as RelationsStudy
 from normlens.studies.removal import importance as importance

@@ -43,13 +43,13 @@ from normlens.exhibits import (
     span,
 )
 from normlens.lens import SIDES, Lens
-from normlens.measures import QUANTITIES, stages_of
 from normlens.models import encode, text_tokenizer
 from normlens.statistics import Moments, Ranks, Sample
 from normlens.studies.batches import Group
 from normlens.studies.means import mean_over
 from normlens.studies.naming import noun, sign
 from normlens.studies.seen import Facts, Pass, Seen
+from normlens.studies.states import why_absent
 from normlens.studies.study import Needs, Study, StudyError
 from normlens.studies.sums import Sums
 
@@ -165,7 +165,7 @@ class MixingStudy(Study[Mixing]):
         for name, form in FORMS.items():
             there, moments = sums.by_layer(name)
             if not there:
-                missing[name] = _reason(run, sums.kind, form)
+                missing[name] = why_absent(run, sums.kind, form.quantity)
                 continue
             whole = moments[0]
             for more in moments[1:]:
@@ -275,17 +275,6 @@ def _count(sums: Sums, rows: Float[np.ndarray, "token column"], ranks: Frequency
                 sums.add(f"rank/{which}/{name}", Ranks.of(rank[some], rows[some, place], size=SIZE))
     points = np.column_stack([rank, rows[:, 1], rows[:, 3:]])[kept]
     sums.add("points", Sample.of(points, size=DRAWN, random=np.random.default_rng(seed)))
-
-
-def _reason(run: Facts, kind: str, form: Form) -> str:
-    """Why no layer has a form."""
-    scopes = stages_of(QUANTITIES[form.quantity]) if form.quantity else ()
-    for wire in () if run.lens is None else run.lens.wires:
-        if wire.kind == kind:
-            for scope in scopes:
-                if not wire.path.has(scope):
-                    return wire.path.reasons.get(scope, "it was not seen on the probe")
-    return "it was not seen"
 
 
 def masked_corpus(corpus: Corpus, lens: Lens, length: int, share: float) -> Corpus:

@@ -19,6 +19,7 @@ from normlens.studies.contrast import ContrastStudy
 from normlens.studies.correlation import CorrelationStudy
 from normlens.studies.dispersion import DispersionStudy
 from normlens.studies.distances import DistancesStudy
+from normlens.studies.expansion import ExpansionStudy
 from normlens.studies.findings import FILE, HEADS, Findings
 from normlens.studies.forgetting import ForgettingStudy
 from normlens.studies.frequency import FrequencyStudy
@@ -27,6 +28,7 @@ from normlens.studies.maps import MapsStudy
 from normlens.studies.masks import MasksStudy
 from normlens.studies.mixing import MixingStudy
 from normlens.studies.patterns import PatternsStudy
+from normlens.studies.redundancy import RedundancyStudy
 from normlens.studies.relations import RelationsStudy
 from normlens.studies.request import request
 from normlens.studies.retrieval import RetrievalStudy
@@ -60,6 +62,8 @@ STUDIES: dict[str, Study[Any]] = {
         ImportanceStudy(),
         ChangesStudy(),
         MixingStudy(),
+        ExpansionStudy(),
+        RedundancyStudy(),
     )
 }
 DEFAULT = ("dispersion", "categories", "correlation", "frequency")  # those of the 2020 paper
