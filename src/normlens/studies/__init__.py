@@ -29,6 +29,8 @@ from normlens.studies.heads import HEAD_STUDIES as HEAD_STUDIES
 from normlens.studies.heads import heads as heads
 from normlens.studies.importance import Importance as Importance
 from normlens.studies.importance import ImportanceStudy as ImportanceStudy
+from normlens.studies.linearity import Linearity as Linearity
+from normlens.studies.linearity import LinearityStudy as LinearityStudy
 from normlens.studies.losses import LOSSES as LOSSES
 from normlens.studies.maps import Maps as Maps
 from normlens.studies.maps import MapsStudy as MapsStudy

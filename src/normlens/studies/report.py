@@ -24,6 +24,7 @@ from normlens.studies.findings import FILE, HEADS, Findings
 from normlens.studies.forgetting import ForgettingStudy
 from normlens.studies.frequency import FrequencyStudy
 from normlens.studies.importance import ImportanceStudy
+from normlens.studies.linearity import LinearityStudy
 from normlens.studies.maps import MapsStudy
 from normlens.studies.masks import MasksStudy
 from normlens.studies.mixing import MixingStudy
@@ -64,6 +65,7 @@ STUDIES: dict[str, Study[Any]] = {
         MixingStudy(),
         ExpansionStudy(),
         RedundancyStudy(),
+        LinearityStudy(),
     )
 }
 DEFAULT = ("dispersion", "categories", "correlation", "frequency")  # those of the 2020 paper
