@@ -35,7 +35,8 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "reproduce",
-        description="Run the experiments of Kobayashi et al. (2020, or 2021 on mixing) on BERT and print the paper's numbers beside the "
+        description="Run the experiments of Kobayashi et al. (2020, or 2021 on mixing) on BERT and print the "
+        "paper's numbers beside the "
         "measured ones, cell by cell. Checksums show whether the data is the paper's. Cells may differ: the exit code "
         "is 0 all the same.",
         epilog=EXAMPLES,

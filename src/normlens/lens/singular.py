@@ -20,6 +20,7 @@ from normlens.lens.wiring import Kind
 T = TypeVar("T")
 Reasons = dict[tuple[Kind, int], str]
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SingularValues:
     """Singular values of f̃_h, x̃ = [x, 1], by (kind, layer). Every block of the model is in one of the two."""

@@ -177,8 +177,8 @@ def compare_mixing(plain: Findings, masked: Findings, *, model: str | None) -> C
     other_data = unlike(sums)
     other_model = "" if model else f"{run.model} has the shape of none of {', '.join(kobayashi2021.SHAPES)}"
     drawn = (
-        f"Which {100 * kobayashi2021.MASKED:g} % of the tokens are masked is drawn by a seed of ours; the paper's draw is "
-        "not known, so the last digits of Table 1 and Figure 3 may differ for that alone."
+        f"Which {100 * kobayashi2021.MASKED:g} % of the tokens are masked is drawn by a seed of ours; the paper's draw "
+        "is not known, so the last digits of Table 1 and Figure 3 may differ for that alone."
     )
     return Comparison(
         paper=kobayashi2021.PAPER,

@@ -3,6 +3,8 @@
 Room: from a corpus and a proved model to results and their sections. No HTML, no matplotlib.
 """
 
+from normlens.studies.amplification import Amplification as Amplification
+from normlens.studies.amplification import AmplificationStudy as AmplificationStudy
 from normlens.studies.batches import Batch as Batch
 from normlens.studies.batches import Group as Group
 from normlens.studies.batches import batches as batches

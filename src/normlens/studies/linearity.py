@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -30,10 +31,12 @@ from normlens.exhibits import (
     number,
     plain,
 )
+from normlens.lens import SIDES
 from normlens.statistics import RIDGE, Moments, Regression
+from normlens.studies.batches import encoded_items
 from normlens.studies.means import mean_over
 from normlens.studies.redundancy import changed
-from normlens.studies.seen import Facts, Pass, Seen
+from normlens.studies.seen import HIDDEN, Facts, Pass, Seen
 from normlens.studies.states import COMPONENTS, lacking
 from normlens.studies.study import Needs, Study, StudyError
 from normlens.studies.sums import Sums
@@ -65,8 +68,8 @@ class LinearityStudy(Study[Linearity]):
     paper = "Zhao et al. (2021), Of Non-Linearity and Commutativity in BERT; the metrics are ours"
     needs = Needs(quantities=tuple(dict.fromkeys(name for one in COMPONENTS.values() for name in one.quantities)))
     question = (
-        "Could a matrix stand in for a component? And do the layers depend on their order? Zhao et al. find that BERT’s "
-        "feed-forward blocks are the least linear part and that neighbouring layers can be exchanged at a small cost."
+        "Could a matrix stand in for a component? And do the layers depend on their order? Zhao et al. find that "
+        "BERT’s feed-forward blocks are the least linear part and that neighbouring layers can be exchanged at a small cost."
     )
     caution = (
         "a linear map fits any data where there are fewer tokens than coordinates, so read the held-out numbers beside "
@@ -75,13 +78,14 @@ class LinearityStudy(Study[Linearity]):
         "verify."
     )
     method = (
-        "Attention and feed-forward block: the map goes from the vector before the component to what the component adds; "
-        "layer: from its input to its output. Least squares with a constant, from sums of products over the tokens of "
+        "Attention and feed-forward block: the map goes from the vector before the component to what the component "
+        "adds; layer: from its input to its output. Least squares with a constant, from sums of products over the tokens of "
         f"four fifths of the sequences (drawn by their tokens); a ridge of {RIDGE:g} of the mean of the diagonal keeps "
-        "it defined. On the tokens of the other fifth: R² = 1 − Σ‖y − ŷ‖² / Σ‖y − mean y‖², and the cosine of all y and "
-        "all ŷ, each taken as one long vector.",
-        "Swapped layers: the model really runs with layers i and i + 1 in each other’s place, over the first batches "
-        "(swaps=32 sequences, the longest of the first 64); 1 − cos between its last hidden state and the ordinary one, mean over tokens. Layers are "
+        "it defined. On the tokens of the other fifth: R² = 1 − Σ‖y − ŷ‖² / Σ‖y − mean y‖², and the cosine of all y "
+        "and all ŷ, each taken as one long vector.",
+        "Swapped layers: the model really runs with layers i and i + 1 in each other’s place, over the first "
+        "sequences that reach the study (swaps=32; the longest of a shard of 64 come first); 1 − cos between its last "
+        "hidden state and the ordinary one, mean over tokens. Layers are "
         "swapped where the model keeps them in one list of modules.",
     )
 
@@ -176,21 +180,22 @@ class LinearityCounter:
             return
         for kind in self.sums.kinds:
             done = self.sums.of(kind).get("swapped")
-            layers = layers_of(lens, kind)
-            if isinstance(layers, str) or (0 if done is None else int(done.count[0])) >= self.swaps:
+            layers, rest = layers_of(lens, kind), self.swaps - (0 if done is None else int(done.count[0]))
+            group = passed.batch.groups.get(SIDES[kind][0]) if kind in HIDDEN else None
+            if isinstance(layers, str) or rest <= 0 or group is None:
                 continue
-            group = next((g for side, g in passed.batch.groups.items() if side in _SIDES[kind]), None)
-            states = final_states(lens, passed.batch.encoded, kind)
-            if group is None or states is None or states.shape[:2] != group.ids.shape:
+            encoded = encoded_items(lens.subject, passed.batch.items[:rest], passed.run.length)
+            states = final_states(lens, encoded, kind)
+            if states is None or states.shape[1] != group.ids.shape[1]:
                 continue
-            sums, real = self.sums.of(kind), group.categories >= 0
-            sums.add("swapped", Moments.of(np.ones((len(group.ids), 1))))
+            sums, real = self.sums.of(kind), group.categories[:rest] >= 0
+            sums.add("swapped", Moments.of(np.ones((len(real), 1))))
             for pair in range(len(layers) - 1):
                 if (kind, pair) in self.failed:
                     continue
                 try:
                     with swapped(layers, pair):
-                        other = final_states(lens, passed.batch.encoded, kind)
+                        other = final_states(lens, encoded, kind)
                 except (RuntimeError, AttributeError, TypeError, ValueError, IndexError):
                     self.failed.add((kind, pair))  # these two do not run in each other's place
                     continue
@@ -202,9 +207,6 @@ class LinearityCounter:
 
     def settle(self) -> None:
         pass
-
-
-_SIDES = {"self": ("text",), "encoder": ("source",), "decoder": ("target",), "cross": ()}
 
 
 def _held(ids: np.ndarray, lengths: np.ndarray) -> Bool[np.ndarray, " batch"]:
@@ -222,8 +224,8 @@ def _fits(result: Linearity) -> list[str]:
         for name in result.r2
     ]
     lines = [
-        f"The best linear map explains, as a mean of R² over layers, {listing(means)}, on {count(result.held)} held-out "
-        "tokens."
+        f"The best linear map explains, as a mean of R² over layers, {listing(means)}, on {count(result.held)} "
+        "held-out tokens."
     ]
     adding = [name for name in ("attention", "feedforward") if name in result.r2]
     if len(adding) == 2:
@@ -252,7 +254,10 @@ def _figures(result: Linearity) -> list[Exhibit]:
     if result.r2:
         panels = tuple(
             LinePanel(title, tuple(Series(COMPONENTS[name].label, line) for name, line in values.items()), top=1.0)
-            for title, values in (("R² of a linear map", result.r2), ("cosine of approximation and truth", result.cosine))
+            for title, values in (
+                ("R² of a linear map", result.r2),
+                ("cosine of approximation and truth", result.cosine),
+            )
         )
         figures.append(
             Lines(
@@ -274,7 +279,7 @@ def _figures(result: Linearity) -> list[Exhibit]:
                 f"{number(np.nanmax(result.swaps))}.",
                 (LinePanel("1 − cos of the last hidden state", (Series("swapped", result.swaps),)),),
                 x="layers",
-                ticks=tuple(f"{a}, {b}" for a, b in zip(ticks[:-1], ticks[1:], strict=True)),
+                ticks=tuple(f"{a}, {b}" for a, b in pairwise(ticks)),
                 names=("swapped",),
             )
         )

@@ -2,21 +2,21 @@
 
     ‖Σ_{j≠i} F[i,j]‖ / (‖Σ_{j≠i} F[i,j]‖ + ‖F[i,i]‖)
 
-F: what attention adds (Attn-N), with the residual (AttnRes-N), after the norm behind it (AttnResLn-N), at the end of the
-layer (Layer-N, ours). By weights it is the share of α on other keys, mean over heads (Attn-W), and half of it with an
+F: what attention adds (Attn-N), with the residual (AttnRes-N), after the norm behind it (AttnResLn-N), at the end of
+the layer (Layer-N, ours). By weights it is the share of α on other keys, mean over heads (Attn-W), and half of it with an
 equal part for the residual (AttnRes-W).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from normlens.corpora import Corpus, FrequencyRanks, Item
 from normlens.exhibits import (
@@ -36,7 +36,6 @@ from normlens.exhibits import (
     count,
     hatched,
     listing,
-    number,
     percent,
     plain,
     rho,
@@ -144,7 +143,7 @@ class MixingStudy(Study[Mixing]):
         "first, as in the paper; which tokens is drawn by a seed of ours. Such a study runs alone.",
     )
     causal = (
-        "This attention is causal: the first token sees only itself, so its ratio is 0, and early tokens see few others."
+        "This attention is causal: the first token sees only itself, so its ratio is 0; early tokens see few others."
     )
 
     def __init__(self, *, masked: float = 0.0) -> None:
@@ -187,17 +186,14 @@ class MixingStudy(Study[Mixing]):
         ranks = sums.get("rank/every/attn_w")
         points = sums.get("points")
         drawn = np.zeros((0, 2 + len(FORMS))) if points is None else points.rows
-        return Mixing(
-            sums.kind, layers, run.categories, forms, missing, 0 if ranks is None else ranks.pairs, drawn
-        )
+        return Mixing(sums.kind, layers, run.categories, forms, missing, 0 if ranks is None else ranks.pairs, drawn)
 
     def section(self, result: Mixing, run: Facts) -> Section:
         notes = [f"{FORMS[name].label} does not exist here: {why}." for name, why in result.missing.items()]
         partly = [
-            f"{one.form.label} exists in {span([y for y, v in zip(result.layers, one.by_layer, strict=True) if v == v])}"
-            " only."
+            f"{one.form.label} exists in {span([result.layers[place] for place in np.flatnonzero(there)])} only."
             for one in result.forms.values()
-            if np.isnan(one.by_layer).any()
+            if not (there := np.isfinite(one.by_layer)).all()
         ]
         exhibits = [_lines(result), *_grid(result), *_scatter(result), *_tables(result)]
         return Section([*_kept(result), *_layers(result), *_frequency(result)], exhibits, [*notes, *partly])

@@ -96,7 +96,7 @@ def added(before: Tensor, after: Tensor) -> Float[np.ndarray, "batch tgt"]:
     return ((two - one).norm(dim=-1) / one.norm(dim=-1)).cpu().numpy()
 
 
-def _means(moments: Moments | None) -> Float[np.ndarray, "2"]:
+def _means(moments: Moments | None) -> Float[np.ndarray, 2]:
     if moments is None:
         return np.full(2, np.nan)
     return np.where(moments.count > 0, moments.mean, np.nan)
@@ -133,9 +133,11 @@ def _lines(result: Redundancy) -> Lines:
 
 def _table(result: Redundancy) -> Table:
     rows: list[Row] = [
-        {"layer": layer}
-        | {f"{name}_turned": plain(turned[place]) for name, turned in result.turned.items()}
-        | {f"{name}_added": plain(length[place]) for name, length in result.added.items()}
+        {
+            "layer": layer,
+            **{f"{name}_turned": plain(turned[place]) for name, turned in result.turned.items()},
+            **{f"{name}_added": plain(length[place]) for name, length in result.added.items()},
+        }
         for place, layer in enumerate(result.layers)
     ]
     columns = [Column("layer", "layer", "count")]

@@ -13,6 +13,7 @@ from normlens.corpora import corpus as as_corpus
 from normlens.errors import NormlensError, nearest
 from normlens.exhibits import as_json, drawn, page, write
 from normlens.lens import Lens, import_pandas
+from normlens.studies.amplification import AmplificationStudy
 from normlens.studies.categories import CategoriesStudy
 from normlens.studies.changes import ChangesStudy
 from normlens.studies.contrast import ContrastStudy
@@ -66,6 +67,7 @@ STUDIES: dict[str, Study[Any]] = {
         ExpansionStudy(),
         RedundancyStudy(),
         LinearityStudy(),
+        AmplificationStudy(),
     )
 }
 DEFAULT = ("dispersion", "categories", "correlation", "frequency")  # those of the 2020 paper

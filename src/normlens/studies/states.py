@@ -37,7 +37,9 @@ class Component:
 
 COMPONENTS = {
     "attention": Component("Attention", "attention", "layer_inputs", "attended_states"),
-    "feedforward": Component("The feed-forward block", "the feed-forward block", "feedforward_inputs", "feedforward_states"),
+    "feedforward": Component(
+        "The feed-forward block", "the feed-forward block", "feedforward_inputs", "feedforward_states"
+    ),
     "layer": Component("The layer", "the layer", "layer_inputs", "layer_outputs"),
 }
 

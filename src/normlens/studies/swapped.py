@@ -24,9 +24,9 @@ def layers_of(lens: Lens, kind: str) -> nn.ModuleList | str:
         path = ".".join(first[:depth])
         found = lens.subject.model.get_submodule(path)
         names = [f"{path}.{wire.layer}." for wire in wires]
-        if isinstance(found, nn.ModuleList) and len(found) == len(wires):
-            if all(wire.attention.startswith(name) for wire, name in zip(wires, names, strict=True)):
-                return found
+        inside = all(wire.attention.startswith(name) for wire, name in zip(wires, names, strict=True))
+        if isinstance(found, nn.ModuleList) and len(found) == len(wires) and inside:
+            return found
     return "its layers are not a list of modules, one for each attention block"
 
 
@@ -46,5 +46,5 @@ def final_states(lens: Lens, encoded: Encoded, kind: str) -> Tensor | None:
     inputs: dict[str, Any] = {**encoded.inputs, "output_hidden_states": True}
     with torch.no_grad():
         output = lens.subject.model(**inputs)
-    states = getattr(output, HIDDEN["decoder" if kind == "cross" else kind], None) if kind in (*HIDDEN, "cross") else None
+    states = getattr(output, HIDDEN[kind], None)
     return states[-1].detach() if states else None
