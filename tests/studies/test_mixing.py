@@ -47,10 +47,11 @@ def test_every_number_is_that_of_loops_over_single_texts(model, request, texts):
     for kind, result in found.items():
         pooled, cells, points = {}, {}, {}
         for item in texts:
-            sides = dict(source=item[0], target=item[1]) if lens.subject.is_seq2seq else {"text": item}
-            trace = lens.trace(*sides.values()) if "text" in sides else lens.trace(**sides)
             given = {"fields": ("weights", *QUANTITIES)}
-            trace = lens.trace(item, **given) if "text" in sides else lens.trace(**sides, **given)
+            if lens.subject.is_seq2seq:
+                trace = lens.trace(source=item[0], target=item[1], **given)
+            else:
+                trace = lens.trace(item, **given)
             side = (trace.targets if kind == "decoder" else trace.sides)[0]
             whole = {}
             for block in (b for b in trace.blocks if b.kind == kind):
@@ -70,7 +71,7 @@ def test_every_number_is_that_of_loops_over_single_texts(model, request, texts):
         assert set(result.missing) == set(FORMS) - set(pooled)
         for name, one in result.forms.items():
             values = pooled[name]
-            close = dict(rtol=1e-5, atol=1e-6)
+            close = {"rtol": 1e-5, "atol": 1e-6}
             np.testing.assert_allclose(
                 (one.mean, one.highest, one.lowest), (np.mean(values), max(values), min(values)), **close
             )

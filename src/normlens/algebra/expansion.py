@@ -1,7 +1,8 @@
 """How much attention lengthens a vector when it comes from one token alone: the expansion rate of a block.
 
-f of all heads together, b_O included, is affine: y = x M + b, M = Σ_h W_V[h] W_O[h], b = Σ_h b_V[h] W_O[h] + b_O. With a 1 put behind every vector it is a matrix of size (d + 1), whose expansion rate is ‖f̃‖_F / √(d + 1)
-(Kobayashi et al. 2021, section 4.4): the root of the mean of its squared singular values.
+f of all heads together, b_O included, is affine: y = x M + b, M = Σ_h W_V[h] W_O[h], b = Σ_h b_V[h] W_O[h] + b_O. With
+a 1 put behind every vector it is a matrix of size (d + 1), whose expansion rate is ‖f̃‖_F / √(d + 1) (Kobayashi et al.
+2021, section 4.4): the root of the mean of its squared singular values.
 
 The authors' code puts b_O into the last column of W̃_O instead of its last row; "authors" repeats that.
 """

@@ -1,8 +1,8 @@
 """What Kobayashi et al. printed in 2021, and what was measured beside it, cell by cell.
 
 "Incorporating Residual and Normalization Layers into Analysis of Masked Language Models", arXiv 2109.07152. Tables 1
-and 2 and the expansion rates are printed; Figure 3 has its numbers in percent in the results that were published with the
-code. Figures are kept as text, because their last digit says how far they can be trusted. Layers are counted from 1.
+and 2 and the expansion rates are printed; Figure 3 has its numbers, in percent, in the results beside the code. Figures
+are kept as text, because their last digit says how far they can be trusted. Layers are counted from 1.
 
 Table 1 and Figure 3 are of the 992 sequences of the 2020 paper with 12 % of their tokens masked, Table 2 of the same
 without masks. The expansion rates are those of the authors' code, whose b_O stands in the last column of W̃_O.

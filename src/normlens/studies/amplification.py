@@ -78,8 +78,8 @@ class AmplificationStudy(Study[Amplification]):
     )
     method = (
         "Maps: what attention adds, ‖Σ_h αf(x)‖; with the residual; after the norm; with the feed-forward block and "
-        "its residual; after the last norm. A component that a model lacks is left out of the chain. Because a norm may "
-        "undo what the feed-forward block did, both are also taken as one step. Macro: 1 − Spearman’s "
+        "its residual; after the last norm. A component that a model lacks is left out of the chain. Because a norm "
+        "may undo what the feed-forward block did, both are also taken as one step. Macro: 1 − Spearman’s "
         "ρ of the two maps over all pairs that may see each other, one number for each sequence, then the mean.",
         "Micro: each row of a map is divided by its sum; the gain of a pair is its share after minus its share before. "
         "Pairs of a token with itself are left out. Listed are the types of the pairs with the largest single gains "

@@ -59,7 +59,7 @@ class ExpansionStudy(Study[Expansion]):
         self.variant: Variant = variant
 
     def see(self, seen: Seen) -> Mapping[str, Statistic]:
-        return {"tokens": Moments.of(seen.queries[:, None])}
+        return {"tokens": Moments.of(seen.queries[:, None].astype(np.float64))}
 
     def result(self, sums: Sums, run: Facts) -> Expansion:
         layers, _ = sums.by_layer("tokens")

@@ -68,8 +68,8 @@ class LinearityStudy(Study[Linearity]):
     paper = "Zhao et al. (2021), Of Non-Linearity and Commutativity in BERT; the metrics are ours"
     needs = Needs(quantities=tuple(dict.fromkeys(name for one in COMPONENTS.values() for name in one.quantities)))
     question = (
-        "Could a matrix stand in for a component? And do the layers depend on their order? Zhao et al. find that "
-        "BERT’s feed-forward blocks are the least linear part and that neighbouring layers can be exchanged at a small cost."
+        "Could a matrix stand in for a component? And do the layers depend on their order? Zhao et al. ask "
+        "this of BERT; the measures here are ours."
     )
     caution = (
         "a linear map fits any data where there are fewer tokens than coordinates, so read the held-out numbers beside "
@@ -79,10 +79,10 @@ class LinearityStudy(Study[Linearity]):
     )
     method = (
         "Attention and feed-forward block: the map goes from the vector before the component to what the component "
-        "adds; layer: from its input to its output. Least squares with a constant, from sums of products over the tokens of "
-        f"four fifths of the sequences (drawn by their tokens); a ridge of {RIDGE:g} of the mean of the diagonal keeps "
-        "it defined. On the tokens of the other fifth: R² = 1 − Σ‖y − ŷ‖² / Σ‖y − mean y‖², and the cosine of all y "
-        "and all ŷ, each taken as one long vector.",
+        "adds; layer: from its input to its output. Least squares with a constant, from sums of products over the "
+        f"tokens of four fifths of the sequences, drawn by their tokens; a ridge of {RIDGE:g} of the mean of the "
+        "diagonal keeps it defined. On the tokens of the other fifth: R² = 1 − Σ‖y − ŷ‖² / Σ‖y − mean y‖², and the "
+        "cosine of all y and all ŷ, each taken as one long vector.",
         "Swapped layers: the model really runs with layers i and i + 1 in each other’s place, over the first "
         "sequences that reach the study (swaps=32; the longest of a shard of 64 come first); 1 − cos between its last "
         "hidden state and the ordinary one, mean over tokens. Layers are "

@@ -3,8 +3,8 @@
     ‖Σ_{j≠i} F[i,j]‖ / (‖Σ_{j≠i} F[i,j]‖ + ‖F[i,i]‖)
 
 F: what attention adds (Attn-N), with the residual (AttnRes-N), after the norm behind it (AttnResLn-N), at the end of
-the layer (Layer-N, ours). By weights it is the share of α on other keys, mean over heads (Attn-W), and half of it with an
-equal part for the residual (AttnRes-W).
+the layer (Layer-N, ours). By weights it is the share of α on other keys, mean over heads (Attn-W), and half of it with
+an equal part for the residual (AttnRes-W).
 """
 
 from __future__ import annotations
