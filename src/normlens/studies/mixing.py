@@ -51,6 +51,7 @@ from normlens.studies.seen import Facts, Pass, Seen
 from normlens.studies.states import why_absent
 from normlens.studies.study import Needs, Study, StudyError
 from normlens.studies.sums import Sums
+from normlens.views import label
 
 OVERALL = "overall"
 DRAWN, SIZE = 10_000, 1024  # occurrences kept for the picture; codes of an axis of ρ
@@ -374,31 +375,24 @@ def _lines(result: Mixing) -> Lines:
 
 
 def _grid(result: Mixing) -> list[Exhibit]:
-    names = [*result.categories, OVERALL]
-    grids = []
-    for one in result.forms.values():
-        values = 100 * np.column_stack([one.by_category, one.by_layer])
-        there = [place for place in range(len(names)) if np.isfinite(values[:, place]).any()]
-        grids.append(
-            Grid(
-                one.form.label,
-                values[:, there],
-                "norm" if one.form.quantity else "weight",
-                100.0,
-                numbers=".0f",
-                columns=tuple(names[place] for place in there),
-            )
-        )
+    names = (*result.categories, OVERALL)
+    maps = [100 * np.column_stack([one.by_category, one.by_layer]).T for one in result.forms.values()]
+    there = [place for place in range(len(names)) if np.isfinite(maps[0][place]).any()]
+    grids = tuple(
+        Grid(one.form.label, values[there], "norm" if one.form.quantity else "weight", 100.0, numbers=".0f")
+        for one, values in zip(result.forms.values(), maps, strict=True)
+    )
     return [
         Grids(
             "mixing_categories",
-            "Mixing ratio in percent, layer by category: the mean of the tokens of the category in a sequence, then "
+            "Mixing ratio in percent, category by layer: the mean of the tokens of the category in a sequence, then "
             "the mean over the sequences that have one." + hatched(grids[0].values, "no such token"),
-            f"{len(grids)} maps, layer by category.",
-            tuple(grids),
+            f"{len(grids)} maps, category by layer.",
+            grids,
+            tuple(label(names[place], 16) for place in there),
             tuple(map(str, result.layers)),
-            grids[0].columns,
-            column_axis="",
+            row_axis="",
+            column_axis="layer",
             across=2,
         )
     ]
