@@ -111,11 +111,13 @@ class AmplificationStudy(Study[Amplification]):
             for layer, top in zip(*sums.by_layer(f"{step}/gains"), strict=True):
                 found += _typed(layer, top.rows, tokenizer)
             gains[step] = tuple(sorted(found, key=lambda one: (-one.gain, one.layer, one.query, one.key)))
+        ends = ("joined_norms", "output_norms")  # one of them where they are the same
         absent = {
             name: why_absent(run, sums.kind, name)
-            for name in ("residual_norms", "normed_norms", "output_norms")
-            if not sums.by_layer(name)[0]
+            for name in CHAIN[1:]
+            if not any(sums.by_layer(one)[0] for one in (ends if name in ends else (name,)))
         }
+        absent.pop("joined_norms", None)
         return Amplification(sums.kind, layers, int(tokens[0].count[0]), changes, gains, absent)
 
     def section(self, result: Amplification, run: Facts) -> Section:
@@ -146,7 +148,7 @@ class AmplificationCounter:
 
         def on_block(block: Block) -> None:
             group = passed.batch.groups.get(block.tgt)
-            if group is not None and block["visible"].shape[1] == group.ids.shape[1]:
+            if group is not None:
                 _count(self.sums.of(block.kind), block, group)
 
         lens.observe(encoded, on_block, kinds=tuple(self.kinds), fields=("visible", *fields(lens)))

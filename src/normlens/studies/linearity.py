@@ -186,9 +186,9 @@ class LinearityCounter:
                 continue
             encoded = encoded_items(lens.subject, passed.batch.items[:rest], passed.run.length)
             states = final_states(lens, encoded, kind)
-            if states is None or states.shape[1] != group.ids.shape[1]:
+            if states is None or states.shape[1] > group.ids.shape[1]:
                 continue
-            sums, real = self.sums.of(kind), group.categories[:rest] >= 0
+            sums, real = self.sums.of(kind), group.categories[:rest, : states.shape[1]] >= 0
             sums.add("swapped", Moments.of(np.ones((len(real), 1))))
             for pair in range(len(layers) - 1):
                 if (kind, pair) in self.failed:
