@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS, BUILT = "sweep.jsonl", "built.jsonl"  # the second for --build-only
 WORKERS, SECONDS, BYTES = 2, 120.0, 8 * 2**30
 SINGLY = "exact for texts one by one"
+PARTS = {"residual": "residual", "normed": "norm", "output": "feed-forward"}  # of a layer, behind its attention
 RESULTS_MEAN = {
     "exact": "every attention block is exact",
     "exact one by one": "every block is exact, but padding changes numbers: the texts of a batch are run one by one",
@@ -51,6 +52,7 @@ class Block:
     reason: str | None
     own: str = "not tried"  # whether the model's own attentions agree
     own_reason: str = ""
+    layer: dict[str, str] = field(default_factory=dict)  # parts of its layer that cannot be split, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,17 @@ class Row:
         """How many blocks agree with the attentions the model returns."""
         return f"{sum(block.own == 'agrees' for block in self.blocks)} of {len(self.blocks)}" if self.blocks else "–"
 
+    def whole(self, part: str) -> bool:
+        """Whether attention and this part of the layer are exact, or absent, in every block."""
+        return self.result.startswith("exact") and not any(part in block.layer for block in self.blocks)
+
+    @property
+    def layer(self) -> str:
+        """What is exact behind the attention of every block."""
+        if not any(block.exact for block in self.blocks):
+            return "–"
+        return ", ".join(word for part, word in PARTS.items() if self.whole(part)) or "–"
+
     @property
     def padded(self) -> str:
         """Whether a text has the same numbers in a padded batch as alone."""
@@ -114,7 +127,8 @@ class Row:
         why = self.status.removeprefix("not built: ") if not self.status.startswith("exact") else ""
         own = "; ".join(dict.fromkeys(block.own_reason for block in self.blocks if block.own_reason))
         padding = self.padding_reason if self.blocks else ""
-        named = {"": why, "Own attentions: ": own, "Padding: ": padding}
+        reasons = dict.fromkeys(reason for block in self.blocks if block.exact for reason in block.layer.values())
+        named = {"": why, "Layer: ": "; ".join(reasons), "Own attentions: ": own, "Padding: ": padding}
         return ". ".join(name + text for name, text in named.items() if text)
 
 
@@ -235,7 +249,8 @@ def _examined(built: probes.Tiny) -> dict[str, Any]:
             name = f"{probe.path}.{block.name}".strip(".")
             reason = block.reason or examination.reason
             if name not in blocks or blocks[name].exact:
-                blocks[name] = Block(name, reason is None, block.error, reason, block.own, block.own_reason)
+                layer = {part: why for part in PARTS if (why := block.path.missing(part)) is not None}
+                blocks[name] = Block(name, reason is None, block.error, reason, block.own, block.own_reason, layer)
     reasons = [one.reason for one in examinations if one.reason]
     padding = _worst(examinations)
     return {
@@ -290,20 +305,35 @@ returns none, or something else. In {sum(row.padding == "equal" for row in rows)
 in a padded batch as alone. {sum(bool(row.changed) for row in rows)} types change something about themselves while
 they run; it is put back.
 
+Behind the attention, the residual and the feed-forward block are split in the same way
+([every part of a layer](layers.md)). Of the {sum(row.result.startswith("exact") for row in rows)} types with exact
+attention:
+
+| every block of | types |
+|---|---:|
+{chr(10).join(_parts(rows))}
+
 ## Every model type
 
 <div class="models" markdown="1">
 
-| type | result | model class | exact blocks | own attentions | padded = alone | notes |
-|---|---|---|---|---|---|---|
+| type | result | model class | exact blocks | layer | own attentions | padded = alone | notes |
+|---|---|---|---|---|---|---|---|
 {chr(10).join(map(_line, rows))}
 
 </div>
 """
 
 
+def _parts(rows: list[Row]) -> list[str]:
+    """How many types are exact in each part of the layer, and in all of it."""
+    lines = [f"| {word}, or without it | {sum(row.whole(part) for row in rows)} |" for part, word in PARTS.items()]
+    whole = sum(all(row.whole(part) for part in PARTS) for row in rows)
+    return [*lines, f"| **the whole layer** | **{whole}** |"]
+
+
 def _line(row: Row) -> str:
-    cells = (row.type, row.result, row.model or "–", _blocks(row), row.own, row.padded, row.notes)
+    cells = (row.type, row.result, row.model or "–", _blocks(row), row.layer, row.own, row.padded, row.notes)
     return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
 
 

@@ -74,13 +74,15 @@ CLOSINGS = {
     "convolution": lambda m, c: functional.conv1d(merged(c).mT, m.out.weight[..., None], m.out.bias).mT,
     "grouped convolution": lambda m, c: functional.conv1d(merged(c).mT, m.out.weight[:, :4, None], groups=3).mT,
     "positions first": lambda m, c: m.out(merged(c).transpose(0, 1)).transpose(0, 1),
+    "a gate": lambda m, c: m.out(merged(c) * torch.sigmoid(m.extra(TEXT))),
+    "a norm": lambda m, c: m.out(functional.layer_norm(merged(c), (WIDTH,))),
     "one position": lambda m, c: m.out(merged(c)[:, :1]),
 }
 REFUSED = {
-    "a gate": (lambda m, c: m.out(merged(c) * torch.sigmoid(m.extra(TEXT))), "gate"),
-    "a norm": (lambda m, c: m.out(functional.layer_norm(merged(c), (WIDTH,))), "layer_norm"),
+    "a gate of itself": (lambda m, c: m.out(merged(c) * torch.sigmoid(m.extra(merged(c)))), "two matrices"),
+    "an activation": (lambda m, c: m.out(functional.gelu(merged(c))), "gelu"),
     "two readers": (lambda m, c: m.out(merged(c)) + m.extra(merged(c)), "two matrices"),
-    "a sum in place": (lambda m, c: m.out(merged(c).add_(TEXT)), "a gate or a sum"),
+    "a sum in place": (lambda m, c: m.out(merged(c).add_(TEXT)), "a sum"),
     "no matrix": (lambda m, c: merged(c), "never reaches"),
     "mixed heads": (
         lambda m, c: m.out(merged(c).roll(1, -1)[:, :, : WIDTH - 1].repeat(1, 1, 2)[..., :WIDTH]),

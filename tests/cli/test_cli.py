@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -228,3 +229,12 @@ def test_the_doctor_says_that_padding_changes_a_model(capsys):
 def test_the_doctor_says_what_a_model_changes_about_itself(capsys):
     assert main(["doctor", "big_bird", "--tiny"]) == 0
     assert "changed by its own run, and put back: attention_type" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_behind_the_output_is_said_without_a_traceback():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "normlens", "show"], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert b"normlens: the output could not be written: No space left on device." in done.stderr
+    assert b"Traceback" not in done.stderr

@@ -25,6 +25,7 @@ def test_a_few_columns_are_printed_and_no_line_is_wider_than_the_terminal(corpus
     assert table[1].split()[:4] == ["head", "sink", "rate", "α"]
     assert len(table[2:5]) == 3
     assert table[5].startswith("  69 more rows")
+    assert "All heads: --rows 0" in said
     assert max(map(len, table[:7])) <= 102
     assert "The importance of heads is left out" in said
 

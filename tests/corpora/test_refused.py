@@ -17,6 +17,8 @@ FILES = {
     "UTF-16 unmarked": ("one".encode("utf-16-le"), "a.txt", {}, "--encoding utf-16 .*encoding='utf-16'"),
     "latin": ("one\nzwölf".encode("latin-1"), "a.txt", {}, r"a\.txt:2: not text in utf-8.*\n.*0xf6 at byte offset 6"),
     "latin, what to do": (b"\xf6", "a.txt", {}, "(?s)--encoding latin-1 .*encoding='latin-1'"),
+    "UTF-16 asked for, without its mark": (b"one", "a.txt", {"encoding": "utf-16"}, r"a\.txt:1: not text in utf-16"),
+    "punycode": (b"a-\n", "a.txt", {"encoding": "punycode"}, r"a\.txt:1: not text in punycode"),
     "cut character": ("ö".encode()[:1], "a.txt", {}, "unexpected end"),
     "far away": (b"a\n" * 70_000 + b"\xff\n", "a.txt", {}, r"a\.txt:70001: .*\n.*byte offset 140000"),
     "unknown encoding": (b"a", "a.txt", {"encoding": "klingon"}, "no text encoding 'klingon'"),

@@ -23,13 +23,15 @@ def check(blocks, wanted: list[Expected]) -> None:
     assert len(blocks) == len(wanted), f"{len(blocks)} blocks where there are {len(wanted)}"
     for block, want in zip(blocks, wanted, strict=True):
         _same(block.weights, want.weights, "weights")
-        norms = want.sent.norm(dim=-1)
-        moved = torch.einsum("bhij,bhjm->bijm", want.weights, want.sent)
-        _same(block.transformed_norms, norms, "transformed_norms")
-        _same(block.weighted_norms, want.weights.abs() * norms[:, :, None], "weighted_norms")
-        _same(block.summed_norms, moved.norm(dim=-1), "summed_norms")
+        parts, transformed = want.parts(), want.of_keys()
+        _same(block.weighted_norms, parts.norm(dim=-1), "weighted_norms")
+        _same(block.summed_norms, parts.sum(dim=1).norm(dim=-1), "summed_norms")
+        if transformed is None:
+            assert block.no_transformed, "f(x) alone exists"
+            continue
+        _same(block.transformed_norms, transformed.norm(dim=-1), "transformed_norms")
         if "transformed" in block.kept:
-            _same(block.transformed, want.sent, "transformed")
+            _same(block.transformed, transformed, "transformed")
 
 
 def matching(model: Textbook, blocks, x: Tensor, *, partly: bool = False) -> None:

@@ -11,21 +11,108 @@ class Refused(Textbook):
     steady = True  # the same input gives the same output
 
 
-class GateBeforeOutput(Refused):
-    """What a token sends depends on who looks."""
-
-    because = "gate|mul"
-
-    def close(self, context, x):
-        return self.out(merged(context) * torch.sigmoid(self.k(x)))
-
-
 class GateOfItself(Refused):
     """The output gates itself, in place."""
 
     def mix(self, weights, v):
         context = super().mix(weights, v)
         return context.mul_(torch.sigmoid(context))
+
+
+class GateOfItsMean(Refused):
+    """A number for each head that is made of the output of the head."""
+
+    because = "sigmoid"
+
+    def close(self, context, x):
+        return self.out(merged(context * torch.sigmoid(context.mean(-1, keepdim=True))))
+
+
+class GateOfItsLength(Refused):
+    """The same, made of its length: no norm divides so."""
+
+    because = "sigmoid"
+
+    def close(self, context, x):
+        return self.out(merged(context * torch.sigmoid(context.pow(2).sum(-1, keepdim=True))))
+
+
+class TimesItself(Refused):
+    """Each coordinate times its own square."""
+
+    def close(self, context, x):
+        return self.out(merged(context * context.square()))
+
+
+class GateOfItselfThroughMemory(Refused):
+    """The gate is made of a copy of the output in other memory."""
+
+    def close(self, context, x):
+        memory = torch.zeros_like(context)
+        memory.copy_(context)
+        return self.out(merged(context * torch.sigmoid(memory)))
+
+
+class GateOfItselfThroughAView(Refused):
+    """The same, written into memory of which the gate has a view."""
+
+    def close(self, context, x):
+        memory = torch.zeros_like(context)
+        view = memory.view(-1)
+        torch.square(context, out=memory)
+        return self.out(merged(context * torch.sigmoid(view.view_as(context))))
+
+
+class GateOfItselfAddedToMemory(GateOfItselfThroughAView):
+    """The same, added in place."""
+
+    def close(self, context, x):
+        memory = torch.zeros_like(context)
+        view = memory.view(-1)
+        memory += context
+        return self.out(merged(context * torch.sigmoid(view.view_as(context))))
+
+
+class GateOfItselfByName(Refused):
+    """The output is given by name to the call that makes the gate."""
+
+    def close(self, context, x):
+        return self.out(merged(context * torch.sigmoid(input=context)))
+
+
+class NumberOfItself(Refused):
+    """A number that left torch comes back as a factor."""
+
+    because = "item"
+
+    def close(self, context, x):
+        return self.out(merged(context * context.square().sum(-1)[0, 0, 0].item()))
+
+
+class StatisticOfCells(Refused):
+    """The square of each cell is no statistic."""
+
+    def close(self, context, x):
+        return self.out(merged(context / (1 + context.square())))
+
+
+class LayerNormThenGate(Refused):
+    """Behind the mean of a LayerNorm a gate mixes heads that a token does not come from."""
+
+    because = "a gate follows a norm"
+
+    def close(self, context, x):
+        return self.out(functional.layer_norm(merged(context), (self.width,)) * torch.sigmoid(self.k(x)))
+
+
+class MeanOfOtherPositions(Refused):
+    """The mean over positions is taken off."""
+
+    because = "mean"
+
+    def close(self, context, x):
+        row = merged(context)
+        return self.out(row - row.mean(1, keepdim=True))
 
 
 class SumBeforeOutput(Refused):
@@ -35,23 +122,6 @@ class SumBeforeOutput(Refused):
 
     def close(self, context, x):
         return self.out(merged(context) + x)
-
-
-class NormBeforeOutput(Refused):
-    """A LayerNorm before W_O."""
-
-    because = "norm"
-
-    def close(self, context, x):
-        return self.out(functional.layer_norm(merged(context), (self.width,)))
-
-
-class RootMeanSquareBeforeOutput(Refused):
-    """A norm written by hand before W_O."""
-
-    def close(self, context, x):
-        joined = merged(context)
-        return self.out(joined * joined.square().mean(-1, keepdim=True).rsqrt())
 
 
 class ActivationBeforeOutput(Refused):

@@ -5,6 +5,7 @@ import warnings
 
 import either_modules
 import exact_modules
+import gated_modules
 import output_modules
 import pytest
 import refused_modules
@@ -19,7 +20,7 @@ import normlens as nl
 from normlens.capture import examine
 from normlens.lens import PartlyExact
 
-MODULES = (exact_modules, output_modules, reordered_modules, either_modules, refused_modules)
+MODULES = (exact_modules, gated_modules, output_modules, reordered_modules, either_modules, refused_modules)
 
 
 def of(*verdicts):
@@ -106,7 +107,7 @@ def test_a_softmax_that_is_not_among_tokens_leaves_the_attention_beside_it_alone
 
 
 def test_a_refused_block_is_left_out_with_a_warning_and_the_other_stays_exact():
-    below, above, probe = exact_modules.Plain(seed=8), refused_modules.GateBeforeOutput(), Textbook.inputs((2, 5))
+    below, above, probe = exact_modules.Plain(seed=8), refused_modules.GateOfItself(), Textbook.inputs((2, 5))
     with pytest.warns(PartlyExact, match="1 of 2"):
         lens = nl.load(Stacked(below, above), probe=probe)
     trace = lens.trace(probe)

@@ -20,11 +20,20 @@ class Expected:
     """One attention block: α, f(x) and what belongs to no token. Row i and column j are input positions i and j."""
 
     weights: Tensor  # batch head tgt src
-    sent: Tensor  # batch head src model
+    sent: Tensor  # batch head src model; with a gate, batch head tgt src model
     bias: Tensor | float = 0.0
+    transformed: Tensor | None = None  # f(x), where something depends on the query beside it
+
+    def parts(self) -> Tensor:
+        """batch head tgt src model"""
+        return self.weights[..., None] * (self.sent if self.sent.ndim == 5 else self.sent[:, :, None])
 
     def output(self) -> Tensor:
-        return torch.einsum("bhij,bhjm->bim", self.weights, self.sent) + self.bias
+        return self.parts().sum(dim=(1, 3)) + self.bias
+
+    def of_keys(self) -> Tensor | None:
+        """f(x), where it exists: batch head src model"""
+        return self.sent if self.sent.ndim == 4 else self.transformed
 
 
 class Textbook(nn.Module):

@@ -18,6 +18,8 @@ from normlens.exhibits import (
     Column,
     Document,
     ExhibitError,
+    Grid,
+    Grids,
     Section,
     Table,
     as_csv,
@@ -27,6 +29,7 @@ from normlens.exhibits import (
     text_table,
     write,
 )
+from normlens.exhibits.plots.grids import _layout
 
 HOSTILE = "</td><script>alert(1)</script>{{ 7*7 }}\u202e\x1b[31m\ud800"
 
@@ -118,10 +121,17 @@ def test_exhibits_of_one_name_are_refused_and_not_written_over():
     assert document(bars("f"), Table("f", "", [{"a": 1}])).tables().keys() == {"f_self"}
 
 
+def test_four_maps_on_scales_are_two_lines_of_two():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'normlens[report]'")
+    maps = (Grid("map", np.zeros((6, 12)), "weight", 1.0),) * 4
+    rows = tuple("012345")
+    assert [_layout(Grids("maps", "", "", maps[:n], rows), 6, 12).across for n in (3, 4)] == [3, 2]
+
+
 def test_the_terminal_cuts_long_tables_and_groups_rows():
     long = text_table(Table("t", "Long", [{"a": n} for n in range(40)]))
     assert long.startswith("  Long\n")
-    assert "28 more rows in the files of the report" in long
+    assert "28 more rows not shown" in long
     grouped = text_table(
         Table("t", "", [{"g": "one", "a": 1}, {"g": "two", "a": 2}], (Column("a", "a", "count"),), group="g")
     )

@@ -142,3 +142,73 @@ def test_cross_attention_keeps_the_residual_apart_from_the_keys():
     same(block.normed_norms, normed.norm(dim=-1))
     with pytest.raises(nl.NormlensError, match="compares the queries of a block with each other"):
         _ = block.mixing_residual
+
+
+def test_alti_is_the_distance_to_the_whole_written_out():
+    """After the norm in BERT, at the sum with the residual in GPT-2; rows add up to 1."""
+    for kind, read, norm in (
+        ("bert", "encoder.layer.1.attention.self", "encoder.layer.1.attention.output.LayerNorm"),
+        ("gpt2", "h.1.ln_1", None),
+    ):
+        lens, built = lens_of(kind)
+        sums = norm or "h.1.ln_2"
+        with Notes(lens.subject.model, [read, sums]) as notes:
+            trace = lens.trace(ids(built), fields=("weights", "transformed", "alti"))
+        block = trace.self_attention[1]
+        parts, whole = with_own(attention_parts(block), notes.of[read].read), notes.of[sums].read
+        if norm:
+            parts = layer_norm(parts, whole, lens.subject.model.get_submodule(norm))
+            whole = notes.of[sums].returned
+        size = whole.abs().sum(-1)
+        near = (size[:, :, None] - (whole[:, :, None] - parts).abs().sum(-1)).clamp_min(0)
+        same(block.alti, near / near.sum(-1, keepdim=True))
+        same(block.alti.sum(-1), torch.ones_like(size))
+
+
+def test_effective_weights_give_the_same_output_and_the_same_numbers_alone(minilm):
+    texts = ["A token can receive half of the attention and contribute almost nothing.", "Short."]
+    trace = minilm.trace(texts, fields=("weights", "transformed", "effective_weights"))
+    for block in trace.blocks:
+        given, effective = (m.double() @ block.transformed.double() for m in (block.weights, block.effective_weights))
+        torch.testing.assert_close(effective, given, rtol=1e-4, atol=1e-5)
+    alone = minilm.trace(texts[1], fields=("effective_weights",))
+    count = len(alone.tokens[0])
+    for ours, theirs in zip(trace.blocks, alone.blocks, strict=True):
+        batch = ours.effective_weights[1, :, :count, :count]
+        torch.testing.assert_close(batch, theirs.effective_weights[0], rtol=1e-3, atol=1e-4)
+    long = minilm.trace(" ".join(["one two three four five six seven"] * 8), fields=("weights", "effective_weights"))
+    assert any(not torch.allclose(b.weights, b.effective_weights, atol=1e-3) for b in long.blocks)
+
+
+def test_a_padded_batch_has_the_numbers_of_its_texts_alone(minilm):
+    texts = ["A token can receive half of the attention and contribute almost nothing.", "Short."]
+    fields = [name for name in FIELDS if name not in ("transformed", "weights")] + ["alti"]
+    batch = minilm.trace(texts, fields=fields)
+    for index, text in enumerate(texts):
+        alone = minilm.trace(text, fields=fields)
+        for ours, theirs in zip(batch[index].blocks, alone.blocks, strict=True):
+            for name in fields:
+                torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
+
+
+def test_a_saved_trace_knows_its_layers_and_what_they_lack(tmp_path):
+    lens, built = lens_of("gpt2")
+    lens.trace(ids(built), fields=FIELDS).save(tmp_path / "t.safetensors")
+    block = nl.open(tmp_path / "t.safetensors").self_attention[1]
+    assert block.mixing_output.shape == (2, 4)
+    with pytest.raises(nl.NormlensError, match="no norm follows the sum"):
+        _ = block.normed_norms
+
+
+def test_what_the_probe_did_not_show_is_refused_in_the_pass():
+    """The parts of the layer are refused; those of the attention are not."""
+    lens, built = lens_of("bert")
+    dense = lens.subject.model.encoder.layer[0].attention.output.dense
+    handle = dense.register_forward_hook(lambda _, __, output: output * 2)
+    try:
+        with pytest.raises(nl.ReconstructionError, match="cannot be split in this pass"):
+            lens.trace(ids(built), fields=("residual_norms",))
+        lens.trace(ids(built))
+    finally:
+        handle.remove()
+    lens.trace(ids(built), fields=("residual_norms",))

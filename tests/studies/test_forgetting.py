@@ -236,3 +236,10 @@ def test_texts_that_are_too_short_are_left_out(minilm):
     assert found["forgetting"]["self"].sequences == 1
     assert "1 sequence of 2 had at least 8 tokens." in found.show()
     assert study(minilm, ["Oh."], studies=(SMALL,))["forgetting"] == {}
+
+
+def test_no_difference_is_clear_in_one_sequence(minilm):
+    found = study(minilm, TEXTS[:1], studies=(SMALL,))
+    assert np.isnan(found["forgetting"]["self"].error["change"]).all()
+    assert "clearly" not in found.show()
+    assert "One sequence has no standard error" in found.show()

@@ -253,3 +253,14 @@ def test_one_of_our_studies_with_other_choices_takes_the_place_of_the_default():
     assert chosen((ImportanceStudy("masked"),))[0].loss == "masked"
     with pytest.raises(StudyError, match="already a study called 'importance'"):
         chosen(("importance", ImportanceStudy("masked")))
+
+
+def test_a_model_that_is_never_right_has_no_accuracy_to_keep(minilm):
+    wrong = [{**row, "label": 1 - row["label"]} for row in LABELLED if row["label"] == 0]
+    lens = made("classification", minilm.subject.tokenizer)
+    with torch.no_grad():
+        lens.subject.model.classifier.bias.copy_(torch.tensor([100.0, -100.0]))
+    result = importance(lens, wrong, fractions=(0, 1), seeds=1)
+    assert result.accuracy == 0
+    assert "The whole model is never right" in result.show()
+    assert "of the accuracy is left" not in result.show()

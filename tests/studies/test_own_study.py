@@ -235,3 +235,56 @@ def test_a_measure_of_the_users_own_is_there_by_its_name(minilm):
     one, other = (study(minilm, ITEMS[:3], studies=[each])["sharpness"]["self"] for each in (mine, Sharpness()))
     for layer in one:
         np.testing.assert_array_equal(one[layer], other[layer])
+
+
+def over_weights(self, seen):
+    seen.weights.mul_(0.5)
+    return {}
+
+
+def over_norms(self, seen):
+    seen.norms[:] = 1
+    return {}
+
+
+def over_what_another_computed(self, seen):
+    seen.contributions.zero_()
+    return {}
+
+
+@pytest.mark.parametrize("see", [over_weights, over_norms, over_what_another_computed])
+def test_what_all_studies_read_cannot_be_written_over_by_one(minilm, see):
+    with pytest.raises(StudyError, match=r"failed in see\(\): It wrote over what it was shown"):
+        study(minilm, ITEMS[:1], studies=("maps", own(see=see)))
+
+
+FILE = """
+import normlens as nl
+from normlens.exhibits import Section
+from normlens.statistics import Moments
+
+class Half(nl.Study):
+    name, title = "half", "Half of the largest weight"
+
+    def see(self, seen):
+        return {"max": Moments.of(seen.weights.amax((-1, -2)).double().numpy() / 2)}
+
+    def result(self, sums, run):
+        return sums.by_layer("max")[1][0].mean
+
+    def section(self, result, run):
+        return Section([f"{result.mean():.6f}"])
+"""
+
+
+def test_a_run_of_a_study_that_was_rewritten_since_is_not_resumed(minilm, tmp_path):
+    from normlens.cli.studies import studies_from
+
+    def run(text, **options):
+        (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+        return study(minilm, ITEMS[:2], studies=studies_from(f"{tmp_path}/mine.py:Half"), **options)["half"]["self"]
+
+    first = run(FILE, folder=tmp_path / "out")
+    np.testing.assert_array_equal(run(FILE, folder=tmp_path / "out", resume=True), first)
+    with pytest.raises(StudyError, match=r"What differs:\n  studies: half of .*Half@"):
+        run(FILE.replace("/ 2", "/ 20"), folder=tmp_path / "out", resume=True)

@@ -1,7 +1,9 @@
 """Columns of one value per head become rows, one for each head that is there."""
 
 import numpy as np
+import pytest
 
+from normlens.exhibits import ExhibitError
 from normlens.studies.per_head import HeadColumn, PerHead, by_measure, few_names, texts
 
 NAN = float("nan")
@@ -31,3 +33,10 @@ def test_the_table_has_the_largest_first_and_leaves_out_what_only_files_show():
 def test_many_heads_are_named_by_three_and_a_number():
     assert few_names((0, 7), [(1, 2), (0, 0)]) == "L7H2 and L0H0"
     assert few_names((0,), [(0, head) for head in range(6)]) == "L0H0, L0H1, L0H2 and 3 more"
+
+
+@pytest.mark.parametrize("name", ["rank", "layer", "head", "head_name"])
+def test_no_column_takes_the_place_of_another(name):
+    columns = [HeadColumn(each, each, np.array([[1.0]])) for each in ("rank", name)]
+    with pytest.raises(ExhibitError, match=f"Two columns of every head are called '{name}'"):
+        PerHead((0,), tuple(columns))

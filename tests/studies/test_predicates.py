@@ -148,6 +148,11 @@ def failing(query, key):
     [
         ({"own": {"previous": same_letter}}, "cannot be called 'previous'"),
         ({"own": {"two words": same_letter}}, "cannot be called 'two words'"),
+        (
+            {"own": {"entropy": same_letter}},
+            "cannot be called 'entropy'.\n  Usual cause: every head has a column entropy",
+        ),
+        ({"own": {"distance": same_letter}}, "cannot be called 'distance'"),
         ({"own": {"x": 5}}, "'x' is no function"),
         ({"own": [same_letter]}, "own must map names to functions"),
         ({"offsets": ("a",)}, "offsets must be whole numbers"),

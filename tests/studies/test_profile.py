@@ -130,9 +130,9 @@ def test_a_column_of_two_studies_is_refused_with_the_names_of_both():
     one = PerHead((0,), (HeadColumn("rank", "rank", np.ones((1, 2))),))
     with pytest.raises(StudyError, match=r"The study 'b' and the study 'a' both have a column 'rank' for every head"):
         joined({"a": one, "b": one})
-    layer = PerHead((0,), (HeadColumn("layer", "layer", np.ones((1, 2))),))
-    with pytest.raises(StudyError, match="The study 'a' and the profile itself both have a column 'layer'"):
-        joined({"a": layer})
+    kind = PerHead((0,), (HeadColumn("kind", "kind", np.ones((1, 2))),))
+    with pytest.raises(StudyError, match="The study 'a' and the profile itself both have a column 'kind'"):
+        joined({"a": kind})
 
 
 def test_a_column_without_a_value_for_every_head_is_refused():
@@ -203,7 +203,7 @@ def test_every_promised_column_is_there_and_one_without_a_loss_is_empty_with_a_n
     assert all(row["contribution_norms"] > 0 for row in rows)
     (note,) = profile.findings.run.notes
     assert note.startswith("The importance of heads is left out: 'all-MiniLM-L6-v2' (BertModel) predicts nothing")
-    assert "To have it: load it with AutoModelForSequenceClassification" in note
+    assert "To have it: give a model that was saved as ...ForSequenceClassification" in note
     assert "choices:importance(loss='none')" in str(profile.findings.run.signature)
 
 

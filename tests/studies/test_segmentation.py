@@ -164,6 +164,15 @@ def test_every_token_of_a_long_text_is_scored_once_where_it_is_deepest(request, 
     assert np.isfinite(segmented.scores).all()
 
 
+def test_a_tokenizer_that_cuts_the_beginning_of_texts_gives_the_same_scores(minilm, monkeypatch):
+    expected = nl.segment(minilm, TEXT * 3, window=32)
+    monkeypatch.setattr(minilm.subject.tokenizer, "truncation_side", "left")
+    got = nl.segment(minilm, TEXT * 3, window=32)
+    assert minilm.subject.tokenizer.truncation_side == "left"
+    assert got.cuts == expected.cuts
+    np.testing.assert_array_equal(got.scores, expected.scores)
+
+
 def test_asking_for_segments_gives_that_many_and_the_highest_peaks_first(minilm):
     cuts = [set(nl.segment(minilm, TEXT, segments=n).cuts) for n in range(1, 6)]
     assert [len(part) for part in cuts] == [0, 1, 2, 3, 4]

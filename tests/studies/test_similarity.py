@@ -392,10 +392,10 @@ def falling(result, first, last):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"high_distance": (40, 10)}, "get nearer, as the paper reports"),
-        ({"high_distance": (10, 40)}, "get farther apart, against the paper"),
+        ({"high_distance": (40, 10)}, "get nearer, as Halevi et al. report"),
+        ({"high_distance": (10, 40)}, "get farther apart, unlike those of Halevi et al."),
         ({"high_distance": (40, 40)}, "stay about as far apart"),
-        ({"high_same_sentence": (0.5, 0.9)}, "same sentence grows, as the paper reports"),
+        ({"high_same_sentence": (0.5, 0.9)}, "same sentence grows, as Halevi et al. report"),
         ({"high_same_sentence": (0.9, 0.9)}, "the last layers no more than the first"),
         ({"high_same_sentence": (0.5, 0.3)}, "no clear preference for the same sentence"),
         ({"high_same_token": (0.0, 0.0)}, "No head pairs copies"),
@@ -414,7 +414,7 @@ def test_a_sentence_says_what_the_numbers_say(result, changes, words):
 @pytest.mark.parametrize(
     ("first", "last", "words"),
     [
-        (0.1, 0.5, "gathers on separators in the last layers, as the paper reports"),
+        (0.1, 0.5, "gathers on separators in the last layers, as Halevi et al. report"),
         (0.5, 0.5, "no more in the last layers than in the first"),
         (0.5, 0.1, "does not gather on separators"),
     ],

@@ -5,7 +5,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import GptOssConfig, GptOssForCausalLM
 
+import normlens as nl
 from normlens.lens import Block
 from normlens.signature import Signature
 from normlens.statistics import Ranks
@@ -223,3 +225,19 @@ def test_what_cannot_be_studied_is_refused_in_words(minilm, options, words):
 def test_items_longer_than_the_model_are_cut_to_it(causal):
     found = study(causal, ["word " * 500], length=1000, studies=["dispersion"])
     assert (found.run.length, found.run.tokens) == (64, 64)
+
+
+def test_shares_of_the_attention_add_up_to_1_also_beside_a_learned_sink(minilm):
+    config = GptOssConfig(
+        vocab_size=30522, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=8, num_local_experts=2, num_experts_per_tok=1,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e4},
+        layer_types=["full_attention", "full_attention"], bos_token_id=101, eos_token_id=102, pad_token_id=0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    lens = nl.load(GptOssForCausalLM(config).eval(), minilm.subject.tokenizer)
+    found = study(lens, ["The mill stood by the river.", "Nobody believed it."], studies=("categories",))
+    result = found["categories"]["self"]
+    assert (result.weights.sum(axis=0) < 0.99).all()
+    np.testing.assert_allclose(result.weight_shares.sum(axis=0), 1)
+    assert "attention sinks are judged by α itself" in " ".join(found.run.notes)

@@ -3,6 +3,7 @@
 Room: tensors to tensors. No model, no hooks, no statistics, no pictures.
 """
 
+from normlens.algebra import gated as gated
 from normlens.algebra.attention import coordinates as coordinates
 from normlens.algebra.attention import gram as gram
 from normlens.algebra.attention import lengths as lengths
@@ -18,9 +19,12 @@ from normlens.algebra.feedforward import FeedForward as FeedForward
 from normlens.algebra.feedforward import output_mixing as output_mixing
 from normlens.algebra.feedforward import output_norms as output_norms
 from normlens.algebra.parts import RowStep as RowStep
+from normlens.algebra.parts import Sent as Sent
 from normlens.algebra.parts import Stage as Stage
 from normlens.algebra.parts import mixing as mixing
 from normlens.algebra.parts import norms as norms
+from normlens.algebra.proximity import alti as alti
+from normlens.algebra.proximity import effective_weights as effective_weights
 from normlens.algebra.similarity import head_vectors as head_vectors
 from normlens.algebra.similarity import similarity as similarity
 from normlens.algebra.singular import singular_values as singular_values

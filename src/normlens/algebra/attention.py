@@ -168,8 +168,18 @@ def rebuilt(
     values: Float[Tensor, "batch head src head_dim"],
     out_weight: Float[Tensor, "head head_dim model"],
     out_bias: Float[Tensor, " model"] | None,
+    scales: Float[Tensor, "batch head tgt"] | None = None,
+    gates: Float[Tensor, "batch head tgt head_dim"] | None = None,
 ) -> Float[Tensor, "batch model"]:
-    """Σ_i q_i (Σ_h Σ_j α f(x_j) + b_O): the parts added up again for one mixture of queries, reading α once."""
-    mixed = torch.matmul(queries.expand(*weights.shape[:2], 1, -1), weights)
-    total = torch.matmul(mixed, values).flatten(1) @ out_weight.flatten(0, 1)
+    """Σ_i q_i (Σ_h Σ_j α f(x_j) + b_O): the parts added up again for one mixture of queries, reading α once.
+
+    With gates the values that reach a query are added up before its gate, so the mixture comes last.
+    """
+    chosen = queries.expand(*weights.shape[:2], 1, -1)
+    chosen = chosen if scales is None else chosen * scales.unsqueeze(-2)
+    if gates is None:
+        mixed = torch.matmul(torch.matmul(chosen, weights), values)
+    else:
+        mixed = torch.matmul(chosen, torch.matmul(weights, values) * gates)
+    total = mixed.flatten(1) @ out_weight.flatten(0, 1)
     return total if out_bias is None else total + queries.sum() * out_bias

@@ -17,8 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from normlens.algebra import attention
-from normlens.algebra.parts import RowStep, Stage, blocks, own_and_others, share, vectors
+from normlens.algebra.parts import RowStep, Sent, Stage, share, vectors
 
 Rule = Literal["gate", "both"]
 SMALL = 1e-12  # a sum so near 0 has the slope of g there
@@ -63,24 +62,30 @@ class FeedForward:
     def unowned(self, rule: Rule) -> Float[Tensor, "batch tgt model"]:
         """What belongs to no token: the biases, and what of the state that was read belongs to none."""
         zero = self.again(torch.zeros_like(self.sums[:1, :1]))
-        units = sum((self.reads.unowned @ weight + _of(bias, weight)) * by for (weight, by), bias in self._biased(rule))
-        if self.up_weight is None:
-            units = units + zero
-        elif rule == "both" and self.up is not None:
-            units = units + zero * self.up / 2
-        written = units @ self.out_weight
+        units = [
+            (self.reads.unowned @ weight + _of(bias, weight)) * by
+            for (weight, by), bias in zip(self.maps(rule), self._biases, strict=False)
+        ]
+        if self.up is None:
+            units.append(zero.expand_as(self.sums))
+        elif rule == "both":
+            units.append(zero * self.up / 2)
+        written = self._written(units)
         return written if self.out_bias is None else written + self.out_bias
+
+    def _written(self, units: list[Tensor]) -> Tensor:
+        return torch.stack(units).sum(dim=0) @ self.out_weight
+
+    @property
+    def _biases(self) -> tuple[Tensor | None, ...]:
+        return (self.bias,) if self.up is None else (self.up_bias, self.bias)
 
     def through(self, read: Float[Tensor, "batch tgt model"], rule: Rule) -> Float[Tensor, "batch tgt model"]:
         """What a part of what was read becomes at the end of the layer."""
-        written = sum((read @ weight) * by for weight, by in self.maps(rule)) @ self.out_weight
+        written = self._written([(read @ weight) * by for weight, by in self.maps(rule)])
         for step in self.steps:
             written = step(written)
         return written
-
-    def _biased(self, rule: Rule):
-        biases = (self.bias,) if self.up_weight is None else (self.up_bias, self.bias)
-        return zip(self.maps(rule), biases, strict=False)
 
     def rebuilt(self) -> tuple[Tensor, Tensor]:
         """What it read and what it wrote, computed anew: both are to be what the pass had."""
@@ -94,29 +99,14 @@ def _of(bias: Tensor | None, weight: Tensor) -> Tensor | float:
     return 0.0 if bias is None else bias.to(weight)
 
 
-def output_norms(
-    stage: Stage,
-    weights: Float[Tensor, "batch head tgt src"],
-    values: Float[Tensor, "batch head src head_dim"],
-    out_weight: Float[Tensor, "head head_dim model"],
-    *,
-    rule: Rule,
-) -> Float[Tensor, "batch tgt src"]:
+def output_norms(stage: Stage, sent: Sent, *, rule: Rule) -> Float[Tensor, "batch tgt src"]:
     """The norm of what each key has put into each position at the end of the layer."""
-    parts = _Parts(stage, weights, values, out_weight, rule)
-    return parts.over(lambda vectors: vectors.norm(dim=-1))
+    return _Parts(stage, sent, rule).over(lambda vectors: vectors.norm(dim=-1))
 
 
-def output_mixing(
-    stage: Stage,
-    weights: Float[Tensor, "batch head tgt src"],
-    values: Float[Tensor, "batch head src head_dim"],
-    out_weight: Float[Tensor, "head head_dim model"],
-    *,
-    rule: Rule,
-) -> Float[Tensor, "batch tgt"]:
+def output_mixing(stage: Stage, sent: Sent, *, rule: Rule) -> Float[Tensor, "batch tgt"]:
     """‖Σ_{j≠i} F[i,j]‖ / (‖Σ_{j≠i} F[i,j]‖ + ‖F[i,i]‖) at the end of the layer. Needs no vector for every pair."""
-    own, others = own_and_others(weights, values, out_weight)
+    own, others = sent.own_and_others()
     kept, mixed = stage.along(own) + stage.own, stage.along(others)
     for layer in stage.layers:
         kept = kept + layer.through(layer.reads.along(own) + layer.reads.own, rule)
@@ -129,19 +119,16 @@ class _Parts:
     """The parts at the end of a layer, some queries at a time."""
 
     stage: Stage
-    weights: Tensor
-    values: Tensor
-    out_weight: Tensor
+    sent: Sent
     rule: Rule
 
     def over(self, measure: Callable[[Tensor], Tensor]) -> Tensor:
         """A measure of the vectors (batch, query, src, model) of all queries, block by block."""
-        transformed = attention.transformed(self.values, self.out_weight)
+        transformed, width = self.sent.transformed(), self.sent.out_weight.shape[-1]
         read = [self._read(layer, transformed) for layer in self.stage.layers]
-        width = max((layer.out_weight.shape[0] for layer in self.stage.layers), default=transformed.shape[-1])
         found = []
-        for some in blocks(self.weights, width):
-            parts = vectors(self.stage, self.weights, transformed, some)
+        for some in self.sent.blocks(max([width, *(layer.out_weight.shape[0] for layer in self.stage.layers)])):
+            parts = vectors(self.stage, self.sent, transformed, some)
             for layer, known in zip(self.stage.layers, read, strict=True):
                 written = self._units(layer, known, transformed, some) @ layer.out_weight
                 for step in layer.steps:
@@ -150,20 +137,20 @@ class _Parts:
             found.append(measure(parts))
         return torch.cat(found, dim=1)
 
-    def _read(self, layer: FeedForward, transformed: Tensor) -> list[Tensor] | None:
+    def _read(self, layer: FeedForward, transformed: Tensor | None) -> list[Tensor] | None:
         """Every f(x) through all that is the same for every query, up to the units; None where that cannot be done."""
-        if not layer.reads.folds:
+        if transformed is None or not layer.reads.folds:
             return None
         folded = layer.reads.folded(transformed.flatten(0, 1)).view_as(transformed)
         return [folded @ weight for weight, _ in layer.maps(self.rule)]
 
-    def _units(self, layer: FeedForward, known: list[Tensor] | None, transformed: Tensor, some: slice) -> Tensor:
+    def _units(self, layer: FeedForward, known: list[Tensor] | None, transformed: Tensor | None, some: slice) -> Tensor:
         """What each key puts into the units of some queries, each unit with its share."""
-        weights, total = self.weights[:, :, some], None
+        weights, total = self.sent.weights[:, :, some], None
         at = torch.arange(weights.shape[2], device=weights.device)
         for index, (weight, by) in enumerate(layer.maps(self.rule)):
             if known is None:
-                read = vectors(layer.reads, self.weights, transformed, some) @ weight
+                read = vectors(layer.reads, self.sent, transformed, some) @ weight
             else:
                 read = torch.einsum("bhts,bhsu->btsu", weights, known[index])
                 read *= layer.reads.sizes(read)[:, some, None]

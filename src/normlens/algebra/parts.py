@@ -9,14 +9,14 @@ again, divided by a number of the query. Nothing of size (tgt, src, model) is bu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from normlens.algebra import attention
+from normlens.algebra import attention, gated
 
 CELLS = 1 << 22  # numbers of vectors held at a time
 
@@ -26,7 +26,7 @@ class RowStep:
     """One linear step. `by` is a number, one for each query, one for each coordinate, or both."""
 
     kind: Literal["scale", "centre"]
-    by: Tensor | float | None = None
+    by: Tensor | float = 1.0
 
     def __call__(self, vectors: Float[Tensor, "*rows model"]) -> Float[Tensor, "*rows model"]:
         """Applied to (batch, tgt, model), or to (batch, tgt, src, model)."""
@@ -112,41 +112,76 @@ class Stage:
         return size.to(like.dtype)
 
 
-def own_parts(
-    weights: Float[Tensor, "batch head tgt src"],
-    values: Float[Tensor, "batch head src head_dim"],
-    out_weight: Float[Tensor, "head head_dim model"],
-) -> Float[Tensor, "batch tgt model"]:
-    """Σ_h α[h,i,i] f_h(x_i): what a token adds to itself by attention."""
-    mixed = weights.diagonal(dim1=2, dim2=3)[..., None] * values
-    return mixed.transpose(1, 2).flatten(2) @ out_weight.flatten(0, 1)
+@dataclass(frozen=True, slots=True, eq=False)
+class Sent:
+    """What the keys of a block send to its queries, in all heads."""
+
+    weights: Float[Tensor, "batch head tgt src"]  # α, times the scale of its query where there is one
+    values: Float[Tensor, "batch head src head_dim"]
+    out_weight: Float[Tensor, "head head_dim model"]
+    gates: Float[Tensor, "batch head tgt head_dim"] | None = None
+
+    def own_and_others(self) -> tuple[Float[Tensor, "batch tgt model"], Float[Tensor, "batch tgt model"]]:
+        """What attention adds to a token from itself, and from all others."""
+        own = self.own()
+        return own, self._written(torch.matmul(self.weights, self.values)) - own
+
+    def own(self) -> Float[Tensor, "batch tgt model"]:
+        """Σ_h α[h,i,i] f_h(x_i): what a token adds to itself by attention."""
+        return self._written(self.weights.diagonal(dim1=2, dim2=3)[..., None] * self.values)
+
+    def summed_norms(self) -> Float[Tensor, "batch tgt src"]:
+        """‖Σ_h α f_h(x_j)‖."""
+        if self.gates is not None:
+            return gated.summed_norms(self.weights, self.values, self.out_weight, self.gates)
+        pairs = attention.gram(self.values, self.out_weight)
+        return attention.summed_norms(self.weights, pairs, self.values, self.out_weight)
+
+    def vectors(self, queries: slice, transformed: Tensor | None) -> Float[Tensor, "batch query src model"]:
+        """Σ_h α f_h(x_j) itself for some queries; `transformed` is every f(x), where there are no gates."""
+        weights = self.weights[:, :, queries]
+        if transformed is not None:
+            return torch.einsum("bhts,bhsm->btsm", weights, transformed)
+        assert self.gates is not None
+        scaled = weights[..., None] * self.values[:, :, None] * self.gates[:, :, queries, None]
+        return scaled.permute(0, 2, 3, 1, 4).flatten(3) @ self.out_weight.flatten(0, 1)
+
+    def transformed(self) -> Float[Tensor, "batch head src model"] | None:
+        """Every f(x); None where it depends on the query."""
+        return attention.transformed(self.values, self.out_weight) if self.gates is None else None
+
+    def blocks(self, width: int) -> list[slice]:
+        """Some queries at a time, so that few vectors of this width are held at once."""
+        batch, _, tgt, src = self.weights.shape
+        step = max(1, CELLS // max(1, batch * src * width))
+        return [slice(start, min(start + step, tgt)) for start in range(0, tgt, step)]
+
+    def _written(self, mixed: Float[Tensor, "batch head tgt head_dim"]) -> Float[Tensor, "batch tgt model"]:
+        mixed = mixed if self.gates is None else mixed * self.gates
+        return mixed.transpose(1, 2).flatten(2) @ self.out_weight.flatten(0, 1)
 
 
 def norms(
-    stage: Stage,
-    weights: Float[Tensor, "batch head tgt src"],
-    values: Float[Tensor, "batch head src head_dim"],
-    out_weight: Float[Tensor, "head head_dim model"],
-    *,
-    summed: Float[Tensor, "batch tgt src"] | None = None,
+    stage: Stage, sent: Sent, *, summed: Float[Tensor, "batch tgt src"] | None = None
 ) -> Float[Tensor, "batch tgt src"]:
     """‖F[i,j]‖, with the token's own vector added where the key is the query itself.
 
     `summed`: ‖Σ_h αf‖, where that is known already.
     """
     if not stage.folds:
-        return _by_queries(stage, weights, values, out_weight)
-    matrix = stage.folded(out_weight)
+        transformed, width = sent.transformed(), sent.out_weight.shape[-1]
+        found = [vectors(stage, sent, transformed, some).norm(dim=-1) for some in sent.blocks(width)]
+        return torch.cat(found, dim=1)
+    scalar = 1.0
     if summed is None or stage.moves:
-        summed = attention.summed_norms(weights, attention.gram(values, matrix), values, matrix)
-        scalar = 1.0
+        sent = replace(sent, out_weight=stage.folded(sent.out_weight))
+        summed = sent.summed_norms()
     else:
         scalar = _number(stage)
-    size = stage.sizes(summed)
-    found = summed * (size * scalar).abs()
+    size = stage.sizes(summed) * scalar
+    found = summed * size.abs()
     if stage.one_side:
-        own = own_parts(weights, values, matrix) * size + stage.own
-        found.diagonal(dim1=1, dim2=2).copy_(own.norm(dim=-1))
+        found.diagonal(dim1=1, dim2=2).copy_((sent.own() * size + stage.own).norm(dim=-1))
     return found
 
 
@@ -154,50 +189,21 @@ def _number(stage: Stage) -> float:
     number = 1.0
     for step in stage.steps:
         if step.same and step.kind == "scale":
-            number *= float(step.by)  # pyright: ignore
+            number *= float(step.by)
     return number
 
 
 def vectors(
-    stage: Stage,
-    weights: Float[Tensor, "batch head tgt src"],
-    transformed: Float[Tensor, "batch head src model"],
-    queries: slice,
+    stage: Stage, sent: Sent, transformed: Tensor | None, queries: slice
 ) -> Float[Tensor, "batch query src model"]:
     """F[i,j] itself for some queries, the token's own vector added where the key is the query itself."""
-    found = torch.einsum("bhts,bhsm->btsm", weights[:, :, queries], transformed)
+    found = sent.vectors(queries, transformed)
     for step in stage.steps:
         found = step.of(queries)(found)
     if stage.one_side:
-        first = queries.start
         at = torch.arange(found.shape[1], device=found.device)
-        found[:, at, at + first] += stage.own[:, queries]
+        found[:, at, at + queries.start] += stage.own[:, queries]
     return found
-
-
-def _by_queries(stage: Stage, weights: Tensor, values: Tensor, out_weight: Tensor) -> Tensor:
-    transformed = attention.transformed(values, out_weight)
-    return torch.cat(
-        [vectors(stage, weights, transformed, some).norm(dim=-1) for some in blocks(weights, out_weight.shape[-1])],
-        dim=1,
-    )
-
-
-def blocks(weights: Float[Tensor, "batch head tgt src"], width: int) -> list[slice]:
-    """Some queries at a time, so that few vectors are held at once."""
-    batch, _, tgt, src = weights.shape
-    step = max(1, CELLS // max(1, batch * src * width))
-    return [slice(start, min(start + step, tgt)) for start in range(0, tgt, step)]
-
-
-def own_and_others(
-    weights: Float[Tensor, "batch head tgt src"],
-    values: Float[Tensor, "batch head src head_dim"],
-    out_weight: Float[Tensor, "head head_dim model"],
-) -> tuple[Float[Tensor, "batch tgt model"], Float[Tensor, "batch tgt model"]]:
-    """What attention adds to a token from itself, and from all others."""
-    own = own_parts(weights, values, out_weight)
-    return own, torch.matmul(weights, values).transpose(1, 2).flatten(2) @ out_weight.flatten(0, 1) - own
 
 
 def share(
@@ -208,17 +214,12 @@ def share(
     return rest / (rest + own).clamp_min(torch.finfo(rest.dtype).tiny)
 
 
-def mixing(
-    stage: Stage | None,
-    weights: Float[Tensor, "batch head tgt src"],
-    values: Float[Tensor, "batch head src head_dim"],
-    out_weight: Float[Tensor, "head head_dim model"],
-) -> Float[Tensor, "batch tgt"]:
+def mixing(stage: Stage | None, sent: Sent) -> Float[Tensor, "batch tgt"]:
     """‖Σ_{j≠i} F[i,j]‖ / (‖Σ_{j≠i} F[i,j]‖ + ‖F[i,i]‖): how much of a token comes from the others.
 
     Without a stage, of the attention alone.
     """
-    own, others = own_and_others(weights, values, out_weight)
+    own, others = sent.own_and_others()
     if stage is None:
         return share(others, own)
     return share(stage.along(others), stage.along(own) + stage.own)

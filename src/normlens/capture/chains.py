@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from normlens.capture.layout import Layout
 from normlens.capture.operations import Projection
-from normlens.capture.pieces import Piece
+from normlens.capture.pieces import Part, Piece
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,22 +15,26 @@ class Pending:
     """An attention block whose output matrix ran, with the matrices that are still to follow."""
 
     pieces: tuple[Piece, ...]
-    layouts: tuple[Layout, ...]
-    projection: Projection
+    terms: tuple[tuple[Part, ...], ...]
     out: str
     left: int
 
 
 def composed(pending: Pending, then: Projection, name: str) -> Pending:
     """The block with one more matrix behind its own: (x A + a) B + b = x (A B) + (a B + b)."""
-    first = pending.projection
+    terms = tuple(
+        tuple(replace(part, projection=_both(part.projection, then)) for part in parts) for parts in pending.terms
+    )
+    return replace(pending, terms=terms, out=f"{pending.out} @ {name}", left=pending.left - 1)
+
+
+def _both(first: Projection, then: Projection) -> Projection:
     weight = _times(first.weight, then.weight)
     bias = then.bias
     if first.bias is not None:
         passed = _times(first.bias[None], then.weight)[0]
         bias = passed if bias is None else passed + bias
-    both = replace(first, weight=weight, bias=bias, added=then.added, out_rows=then.out_rows)
-    return replace(pending, projection=both, out=f"{pending.out} @ {name}", left=pending.left - 1)
+    return replace(first, weight=weight, bias=bias, added=then.added, out_rows=then.out_rows)
 
 
 def _times(left: Tensor, right: Tensor) -> Tensor:

@@ -36,9 +36,17 @@ def relative_error(parts: Tensor, whole: Tensor) -> float:
 
 
 def rebuild_error(attended: Attended) -> float:
-    """‖Σ_h Σ_j α f(x_j) + b_O − output‖ / ‖output‖, with every f(x) written out in double precision."""
-    transformed = torch.einsum("bhsd,hdm->bhsm", attended.values.double(), attended.out_weight.double())
-    rebuilt = torch.einsum("bhts,bhsm->btm", attended.weights.double(), transformed)
+    """‖Σ_h Σ_j α f(x_j) + b_O − output‖ / ‖output‖, with every f(x) written out in double precision.
+
+    Where a gate or a scale stands before W_O, what it multiplies is Σ_j α v(x_j) of each query.
+    """
+    weights, values, out_weight = (t.double() for t in (attended.weights, attended.values, attended.out_weight))
+    if attended.scales is not None:
+        weights = weights * attended.scales.double()[..., None]
+    if attended.gates is not None:
+        rebuilt = torch.einsum("bhtd,hdm->btm", (weights @ values) * attended.gates.double(), out_weight)
+    else:
+        rebuilt = torch.einsum("bhts,bhsm->btm", weights, torch.einsum("bhsd,hdm->bhsm", values, out_weight))
     if attended.out_bias is not None:
         rebuilt = rebuilt + attended.out_bias
     return relative_error(rebuilt, attended.output.double())

@@ -120,7 +120,16 @@ class Flow:
         if not labels:
             return
         block = max(label.block for label in labels)
-        label = self._made(block, name, func, given, kwargs, result)
+        try:
+            label = self._made(block, name, func, given, kwargs, result)
+        except (
+            RuntimeError,
+            IndexError,
+            TypeError,
+            ValueError,
+            AttributeError,
+        ):  # a form nobody foresaw: lost, not wrong
+            label = None
         if label is not None and not isinstance(label, bool):
             self._put(result, label)
         elif label is None:
@@ -177,7 +186,7 @@ class Flow:
             if theirs.of.number == ours.number and minus and alpha == 1:
                 return self._made_of(ours, result, ours.stepped(Step("centre", ours.place)), "centre")
             return None
-        if isinstance(ours, (Hidden, Active)) or isinstance(theirs, (Hidden, Active)):
+        if all(one is None or isinstance(one, (Hidden, Active)) for one in (ours, theirs)):
             return self._activation(ours or theirs, _plain(name), (left, right), {}, result)  # pyright: ignore
         states = [one for one in (ours, theirs) if isinstance(one, Linear)]
         state = next((one for one in states if one.attends), states[0] if states else None)
@@ -191,9 +200,9 @@ class Flow:
                     return None
                 step = () if factor == 1 else (Step("scale", label.place, factor),)
                 terms += label.stepped(*step)
-            elif isinstance(label, (Other, Mean)):
+            elif label is not None:
                 words.append("join")
-                reason = label.reason if isinstance(label, Other) else "a mean is added to it"
+                reason = label.reason if isinstance(label, Other) else "it is added before its end is known"
                 terms.append(self._joined(value, factor, reason, state))
             else:
                 source = self._beside(value, factor, state.place)
@@ -368,7 +377,7 @@ class Flow:
             return Other(label.block, f"through '{name}'")
         width = operand.shape[-1]
         results = result if isinstance(result, (tuple, list)) else (result,)
-        if name in RESHAPES and result.ndim > 1 and _keeps_width(operand, result):
+        if name in RESHAPES and isinstance(result, Tensor) and result.ndim > 1 and _keeps_width(operand, result):
             return self._replaced(label, Place(tuple(result.shape[:-1]), _place(label).rows), result, None)
         count = operand.numel() // max(1, width)
         words = [operand if a is operand else a for a in args]

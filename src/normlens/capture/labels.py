@@ -33,7 +33,7 @@ class Step:
 
     kind: Literal["scale", "centre"]
     place: Place
-    by: Tensor | float | None = None  # what multiplies
+    by: Tensor | float = 1.0  # what multiplies
     normed: bool = False  # by a statistic of the vectors themselves
 
 

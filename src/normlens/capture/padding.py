@@ -18,7 +18,7 @@ from normlens.models import alone, real_positions, takes, without_a_mask
 def padded_and_alone(
     model: nn.Module, inputs: Mapping[str, Any], watched: Watched, *, stand_in: str | None
 ) -> tuple[Padding, str]:
-    """Run the most padded text of the probe alone, and compare α and ‖f(x)‖ of every exact block."""
+    """Run the most padded text of the probe alone, and compare α, ‖f(x)‖ and any gates of every exact block."""
     ids, targets = inputs.get("input_ids"), inputs.get("decoder_input_ids")
     if not _is_batch(ids) and not _is_batch(targets):
         return "not tried", "the probe holds no batch of texts"
@@ -66,6 +66,8 @@ def _compared(
         weights = many.weights[row][:, tgt.to(many.weights.device)][:, :, src.to(many.weights.device)]
         norms = many.norms[row][:, src.to(many.norms.device)]
         worst = max(worst, _gap(weights, one.weights[0]), _gap(norms, one.norms[0]))
+        if many.factors is not None and one.factors is not None:
+            worst = max(worst, _gap(many.factors[row][:, tgt.to(norms.device)], one.factors[0]))
         allowed = max(allowed, 10 * tolerance(weights.dtype))
         compared += 1
     if not compared:

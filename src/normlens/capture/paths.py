@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from normlens.capture.labels import Followed, Linear, Term
 
-Scope = Literal["residual", "normed", "encoder", "joined", "output"]
-SCOPES: tuple[Scope, ...] = ("residual", "normed", "encoder", "joined", "output")
+Scope = str  # one of SCOPES
+SCOPES = ("residual", "normed", "encoder", "joined", "output")
+NEAREST = "nearest"  # for ALTI: normed where there is such a state, else residual
+NO_NORM = "no norm follows the sum with the residual in this block"
+NO_FEEDFORWARD = "no feed-forward block follows it"
 NORM_WORDS = frozenset({"centre", "norm", "scale", "layer_norm", "rms_norm", "constant"})
 
 
@@ -32,8 +34,13 @@ class Path:
     def has(self, scope: Scope) -> bool:
         return scope in self.numbers
 
+    def missing(self, scope: Scope) -> str | None:
+        """Why a scope that the layer has cannot be split; None when it can, or when the layer has no such part."""
+        reason = None if self.has(scope) else self.reasons.get(scope, "it was not seen on the probe")
+        return None if reason in (NO_NORM, NO_FEEDFORWARD) else reason
 
-NO_PATH = Path(reasons=dict.fromkeys(SCOPES, "its output matrix writes no rows that can be followed"))
+
+NO_PATH = Path(reasons=dict.fromkeys((*SCOPES, NEAREST), "its output matrix writes no rows that can be followed"))
 
 
 def paths(blocks: Sequence[Followed]) -> dict[int, Path]:
@@ -80,19 +87,25 @@ class _Read:
     def path(self) -> Path:
         path = Path()
         if self.sum is None:
-            path.reasons.update(dict.fromkeys(SCOPES, "no sum with a residual was seen behind the attention output"))
+            path.reasons.update(
+                dict.fromkeys((*SCOPES, NEAREST), "no sum with a residual was seen behind the attention output")
+            )
             return path
         self._set(path, "residual", self.sum)
         if self.sum_is_normed and self.after_sum is not None:
             self._set(path, "normed", self.after_sum)
+            self._set(path, NEAREST, self.after_sum)
         elif self.sum_is_normed is None:
-            path.reasons["normed"] = "the pass does not show whether the norm behind the sum belongs to this block"
+            path.reasons[NEAREST] = path.reasons["normed"] = (
+                "the pass does not show whether the norm behind the sum belongs to this block"
+            )
         else:
-            path.reasons["normed"] = "no norm follows the sum with the residual in this block"
+            self._set(path, NEAREST, self.sum)
+            path.reasons["normed"] = NO_NORM
         if self.joined is None:
             end = self.after_sum if path.has("normed") else self.sum
             self._set(path, "encoder", end)
-            path.reasons.update(dict.fromkeys(("joined", "output"), "no feed-forward block follows it"))
+            path.reasons.update(dict.fromkeys(("joined", "output"), NO_FEEDFORWARD))
             return path
         parallel = self.joined is self.sum
         end_is_normed = self.sum_is_normed if parallel else self.end_is_normed
@@ -124,7 +137,8 @@ class _Read:
             return "a feed-forward block does not read the attention output once"
         return "a feed-forward block reads what another one wrote" if _joins(read) else None
 
-    def _set(self, path: Path, scope: Scope, state: Linear) -> None:
+    def _set(self, path: Path, scope: Scope, state: Linear | None) -> None:
+        assert state is not None
         if sum(term.source.kind == "attention" for term in state.terms) != 1:
             path.reasons[scope] = "the attention output is added to itself"
             return

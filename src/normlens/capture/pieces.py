@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from normlens.capture.factors import NORM, Scaling, laid_out
 from normlens.capture.layout import Layout, LayoutError, read_layout
 from normlens.capture.operations import Product, Projection
 from normlens.capture.positions import VIRTUAL, Field, Positions
@@ -40,29 +41,46 @@ class Piece:
     owners: Owners = NOBODY
     out: str | None = None  # the output matrix that took it; "" when it is no parameter
     fate: str | None = None  # what happened to it instead
+    read: str | None = None  # the call that read its numbers and gave back none that can be followed
 
 
-def layouts_of(pieces: tuple[Piece, ...], serial: Tensor, projection: Projection) -> tuple[Layout, ...]:
-    """Where each product lies in what an output matrix reads, off the serial numbers that arrived there."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """The products that fill the same channels of what an output matrix reads."""
+
+    pieces: tuple[Piece, ...]
+    layouts: tuple[Layout, ...]
+    projection: Projection
+    scaling: Scaling | None
+
+
+def layouts_of(
+    pieces: tuple[Piece, ...], serial: Tensor, projection: Projection
+) -> list[tuple[tuple[Piece, ...], tuple[Layout, ...]]]:
+    """Where each product lies in what an output matrix reads, off the serial numbers that arrived there.
+
+    Products that stand side by side in a row are apart.
+    """
     rows = projection.rows(serial)
     if bool((rows < 0).any()):
         raise LayoutError("rows that no attention computed are mixed into its output")
-    layouts = tuple(_layout(piece, rows) for piece in pieces)
-    if any(not torch.equal(layout.channels, layouts[0].channels) for layout in layouts):
-        raise LayoutError("outputs of several attentions stand side by side in one row")
-    return layouts
+    starts = torch.tensor(sorted(piece.start for piece in pieces), device=rows.device)
+    owners = torch.searchsorted(starts, rows[0].contiguous(), right=True)
+    found = []
+    for owner in torch.unique(owners):
+        channels = (owners == owner).nonzero().squeeze(1)
+        columns = rows[:, channels]
+        here = tuple(piece for piece in pieces if bool(_of(piece, columns).any()))
+        layouts = tuple(_layout(piece, columns) for piece in here)
+        if any(not torch.equal(layout.channels, layouts[0].channels) for layout in layouts):
+            raise LayoutError("outputs of several attentions stand side by side in one row")
+        found.append((here, tuple(replace(layout, channels=channels[layout.channels]) for layout in layouts)))
+    return found
 
 
-def assemble(
-    pieces: tuple[Piece, ...],
-    layouts: tuple[Layout, ...],
-    projection: Projection,
-    result: Tensor,
-    positions: Positions,
-    *,
-    out: str,
-) -> Attended:
+def assemble(part: Part, result: Tensor, positions: Positions, *, out: str) -> Attended:
     """The block whose output matrix just ran. Windows cut out of one sequence come back as one block."""
+    pieces, layouts, projection = part.pieces, part.layouts, part.projection
     added = 0 if projection.added is None else projection.added
     rows, channels = projection.out_rows(result if projection.added is None else result - added), layouts[0].channels
     parts = [_part(piece, layout) for piece, layout in zip(pieces, layouts, strict=True)]
@@ -70,12 +88,14 @@ def assemble(
     weights, values = parts[0] if len(parts) == 1 else _joined(*zip(*parts, strict=True))
     output = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
     scores = _scores(pieces, layouts)
+    gates = None if part.scaling is None else torch.cat([laid_out(part.scaling.cells, one) for one in layouts], dim=2)
     tgt, src, order = axes_of(pieces, layouts, positions)
     if order.queries is not None:
         index = order.queries
         weights = weights.gather(2, index[:, None, :, None].expand(weights.shape))
         output = output.gather(1, index[:, :, None].expand(output.shape))
         scores = None if scores is None else scores.gather(2, index[:, None, :, None].expand(scores.shape))
+        gates = None if gates is None else gates.gather(2, index[:, None, :, None].expand(gates.shape))
     if order.keys is not None:
         weights = weights.gather(3, order.keys[:, :, None, :].expand(weights.shape))
         values = values.gather(2, order.keys[..., None].expand(values.shape))
@@ -90,26 +110,22 @@ def assemble(
         out_bias=projection.bias,
         output=output,
         scores=scores,
+        gates=gates,
+        no_transformed=NORM if part.scaling is not None and part.scaling.is_normed else None,
         tgt=tgt,
         src=src,
     )
 
 
-def rows_of(
-    pieces: tuple[Piece, ...],
-    layouts: tuple[Layout, ...],
-    projection: Projection,
-    result: Tensor,
-    positions: Positions,
-) -> Tensor | None:
+def rows_of(part: Part, result: Tensor, positions: Positions) -> Tensor | None:
     """Which row of what the output matrix wrote each position of the block is; None where its rows are no rows."""
     count = result.numel() // max(1, result.shape[-1])
     numbers = torch.arange(count, device=result.device).view(*result.shape[:-1], 1).expand(result.shape)
-    numbered = projection.out_rows(numbers)
+    numbered = part.projection.out_rows(numbers)
     if numbered.shape != (count, result.shape[-1]) or bool((numbered != numbered[:, :1]).any()):
         return None
-    rows = torch.cat([numbered[:, 0][layout.rows] for layout in layouts], dim=1)
-    order = axes_of(pieces, layouts, positions)[2]
+    rows = torch.cat([numbered[:, 0][layout.rows] for layout in part.layouts], dim=1)
+    order = axes_of(part.pieces, part.layouts, positions)[2]
     return rows if order.queries is None else rows.gather(1, order.queries)
 
 
@@ -175,11 +191,15 @@ def _axes(pieces: tuple[Piece, ...], layouts: tuple[Layout, ...], positions: Pos
 def _layout(piece: Piece, rows: Tensor) -> Layout:
     assert piece.product is not None
     tgt, head_dim = piece.product.weights.shape[1], piece.product.values.shape[2]
-    mine = ((rows[:, 0] >= piece.start) & (rows[:, 0] < piece.start + piece.size)).nonzero().squeeze(1)
+    mine = _of(piece, rows[:, 0]).nonzero().squeeze(1)
     if not len(mine):
-        raise LayoutError("part of its output never reaches the output matrix")
+        raise LayoutError("its cells are mixed with those of another attention")
     layout = read_layout(rows[mine], start=piece.start, tgt=tgt, head_dim=head_dim)
     return Layout(layout.lead, mine[layout.rows], layout.tgt, layout.channels)
+
+
+def _of(piece: Piece, serial: Tensor) -> Tensor:
+    return (serial >= piece.start) & (serial < piece.start + piece.size)
 
 
 def _part(piece: Piece, layout: Layout) -> tuple[Tensor, Tensor]:

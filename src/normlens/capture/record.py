@@ -41,7 +41,7 @@ class Seen:
 class Attended:
     """One attention block as the model ran it: its weights, its values, its output matrix and what came out.
 
-    Σ_h Σ_j weights[h,i,j] · values[h,j] · out_weight[h]  +  out_bias  =  output[i]
+    Σ_h Σ_j weights[h,i,j] · scales[h,i] · (gates[h,i] ⊙ values[h,j]) · out_weight[h]  +  out_bias  =  output[i]
     """
 
     order: int  # it ran after those with a smaller number
@@ -53,6 +53,9 @@ class Attended:
     out_bias: Float[Tensor, " model"] | None  # b_O, owned by no token
     output: Float[Tensor, "batch tgt model"]  # what the model itself computed
     scores: Float[Tensor, "batch head tgt src"] | None = None  # what the softmax got; None where it cannot be told
+    scales: Float[Tensor, "batch head tgt"] | None = None  # what α·v is multiplied by before W_O; None: by nothing
+    gates: Float[Tensor, "batch head tgt head_dim"] | None = None  # the same where it differs among coordinates
+    no_transformed: str | None = None  # why f(x) alone does not exist; None when it does
     tgt: Axis = NO_AXIS
     src: Axis = NO_AXIS
     seen: Sequence[Seen] = field(default=(), repr=False)  # all attention of the pass so far

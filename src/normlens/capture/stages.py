@@ -13,7 +13,7 @@ from torch import Tensor
 
 from normlens.algebra import FeedForward, RowStep, Stage
 from normlens.capture.compare import relative_error, tolerance
-from normlens.capture.labels import Active, Followed, Place, Step, Term
+from normlens.capture.labels import Active, Followed, Linear, Place, Step, Term
 from normlens.capture.paths import Path, Scope, paths
 
 OWN = ("residual", "companion", "stranger")  # what a token adds of its own

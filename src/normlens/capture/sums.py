@@ -78,7 +78,7 @@ def _einsum(here: Positions, call: Call, left: Track | None, right: Track | None
 
 def summed(here: Positions, call: Call) -> None:
     """A sum over axes on which the positions do not depend, or of two tensors cell by cell (`max`, `min`)."""
-    rest = call.args[1:]
+    rest = call.args[2 if call.name == "norm" else 1 :]
     if rest and isinstance(rest[0], Tensor):
         return aligned(here, call)
     dims = call.kwargs.get("dim", call.kwargs.get("axis", rest[0] if rest else None))

@@ -18,19 +18,24 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from normlens.capture.calls import tensors_in
 from normlens.capture.chains import Pending, Reader, composed
+from normlens.capture.descent import Statistic, descended, is_in_place
+from normlens.capture.factors import folded
 from normlens.capture.flow import Flow, Wanted
 from normlens.capture.fused import SCALED, attention_weights, multi_head
-from normlens.capture.layout import Layout, LayoutError, serial_numbers
+from normlens.capture.heads import together
+from normlens.capture.layout import Layout, LayoutError
 from normlens.capture.operations import PRODUCTS, Product, Projection, as_product, as_projection
-from normlens.capture.pieces import Owners, Piece, assemble, layouts_of, rows_of
+from normlens.capture.pieces import Owners, Part, Piece, assemble, layouts_of, rows_of
 from normlens.capture.positions import VIRTUAL, Positions, Track
 from normlens.capture.record import Attended, Axis, Refused, Seen
 from normlens.capture.steps import follow
-from normlens.capture.trail import Trail
+from normlens.capture.trail import Numbers, Serial, Trail
 from normlens.capture.vocabulary import JOINS, LOOKS, MOVES, POINTWISE, SAME
 
 COMPUTED = "(computed)"  # an output matrix that the model computes from its parameters
+NUMBERS = ("item", "tolist")  # a number that leaves torch may come back as a factor
 SUMS = ("add", "radd", "iadd", "sub", "rsub", "isub")
 MATRICES = PRODUCTS | {"linear", "addmm", "conv1d", "conv2d"}
 
@@ -54,7 +59,8 @@ class Mark:
     linear: bool = False  # comes straight from a matrix of the model
     softmax: Softmax | None = None  # descends from this softmax, cell by cell
     pieces: tuple[Piece, ...] = ()  # consists of these products ...
-    trail: Trail | None = None  # ... and came this way
+    trail: Trail | None = None  # ... and came this way ...
+    statistic: Statistic | None = None  # ... or is a statistic of them
     pending: Pending | None = None  # left an output matrix that another matrix follows
     reader: Reader | None = None  # left an output matrix; who reads it is asked for
 
@@ -97,6 +103,8 @@ class Tap(TorchFunctionMode):
         if name == "__get__":
             name = getattr(func.__self__, "__name__", "")
         if name in LOOKS:
+            if name in NUMBERS:
+                self._read(name, args)
             return func(*args, **kwargs)
         if name == "scaled_dot_product_attention":
             return self._fused(args, kwargs)
@@ -118,7 +126,7 @@ class Tap(TorchFunctionMode):
         elif name in JOINS:
             self._join(func, args, kwargs, result)
         else:
-            self._lose(name, args, result)
+            self._lose(name, args, kwargs, result)
         return result
 
     def refused(self) -> list[Refused]:
@@ -202,8 +210,7 @@ class Tap(TorchFunctionMode):
 
     def _is_fixed(self, operand: Tensor, factors: tuple[Any, ...]) -> bool:
         """Whether the other factors of a product come from no input: parameters, buffers, what is computed of them."""
-        others = [factor for factor in factors if isinstance(factor, Tensor) and factor is not operand]
-        return all((track := self.positions.track(other)) is None or not track.origins for other in others)
+        return all(self._is_constant(factor) for factor in factors if factor is not operand)
 
     def _count(self, name: str, operands: Any, kwargs: dict[str, Any]) -> None:
         at = 2 if name == "addmm" else 1
@@ -246,13 +253,15 @@ class Tap(TorchFunctionMode):
         self.seen.append(seen)
         arrange, device = product.arrange, context.device
 
-        def numbered(start: int) -> Tensor:
-            return arrange(serial_numbers(lead, tgt, head_dim, start=start, device=device))
+        def way(numbers: Numbers) -> Tensor:
+            return arrange(numbers.product(lead, tgt, head_dim, piece.start, device))
 
-        _set(context, Mark(pieces=(piece,), trail=Trail((product.form, lead, tgt, head_dim), numbered)))
+        _set(context, Mark(pieces=(piece,), trail=Trail((product.form, lead, tgt, head_dim), (way,))))
 
     def _project(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], mark: Mark, result: Tensor) -> None:
         projection = as_projection(name, args, kwargs)
+        if mark.statistic is not None:
+            return self._fail(mark, f"a statistic of its output enters '{name}'")
         if projection is None or mark.trail is None:
             return self._fail(mark, f"its output enters '{name}', which is not a plain matrix")
         out = self._name(projection.matrix)
@@ -262,10 +271,12 @@ class Tap(TorchFunctionMode):
         if any(piece.product is None for piece in mark.pieces):
             return None
         try:
-            layouts = self._layouts(mark.pieces, mark.trail, projection)
+            terms = tuple(self._parts(mark.pieces, term, projection) for term in mark.trail.terms)
         except LayoutError as error:
             return self._fail(mark, f"before the output matrix '{out}' {error}")
-        pending = Pending(mark.pieces, layouts, projection, out, self.chains.get(out, 0))
+        if {piece for parts in terms for part in parts for piece in part.pieces} != set(mark.pieces):
+            return self._fail(mark, f"before the output matrix '{out}' part of its output is lost")
+        pending = Pending(mark.pieces, terms, out, self.chains.get(out, 0))
         for piece in mark.pieces:
             piece.out = out
         if pending.left:
@@ -283,7 +294,7 @@ class Tap(TorchFunctionMode):
     def _follow_rows(self, pending: Pending, result: Tensor) -> None:
         """The rows that an output matrix wrote, numbered cell by cell until the next matrix reads them."""
         shape, device = tuple(result.shape), result.device
-        trail = Trail(("rows", shape), lambda _: torch.arange(result.numel(), device=device).view(shape))
+        trail = Trail(("rows", shape), (lambda _: torch.arange(result.numel(), device=device).view(shape),))
         _set(result, Mark(pending=pending, trail=trail))
 
     def _compose(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], mark: Mark, result: Tensor) -> None:
@@ -292,7 +303,7 @@ class Tap(TorchFunctionMode):
         assert pending is not None
         if projection is None or mark.trail is None:
             return self._fail(Mark(pieces=pending.pieces), f"its output enters '{name}', which is not a plain matrix")
-        rows = projection.rows(mark.trail.replay(0))
+        rows = projection.rows(mark.trail.replay(Serial()))
         if not torch.equal(rows.flatten(), torch.arange(rows.numel(), device=rows.device)):
             return self._fail(Mark(pieces=pending.pieces), "its output is moved between two matrices")
         longer = composed(pending, projection, self._name(projection.matrix))
@@ -304,17 +315,15 @@ class Tap(TorchFunctionMode):
     def _complete(self, pending: Pending, result: Tensor) -> None:
         pieces = pending.pieces
         try:
-            block = assemble(pieces, pending.layouts, pending.projection, result, self.positions, out=pending.out)
-            rows = (
-                None
-                if self.flow is None
-                else rows_of(pieces, pending.layouts, pending.projection, result, self.positions)
+            block = together(
+                [[assemble(part, result, self.positions, out=pending.out) for part in parts] for parts in pending.terms]
             )
+            rows = None if self.flow is None else rows_of(pending.terms[0][0], result, self.positions)
         except LayoutError as error:
             return self._fail(Mark(pieces=pieces), f"before the output matrix '{pending.out}' {error}")
         for piece in pieces:
             piece.product, piece.seen.block = None, pieces[0].order
-        return self._hand_over(replace(block, seen=self.seen), result, rows, pending.projection.added)
+        return self._hand_over(replace(block, seen=self.seen), result, rows, pending.terms[0][0].projection.added)
 
     def _hand_over(self, block: Attended, result: Tensor, rows: Tensor | None, added: Tensor | None = None) -> None:
         """At once, or when what is asked for of its way to the next block is there."""
@@ -328,16 +337,15 @@ class Tap(TorchFunctionMode):
         with torch.autocast(block.output.device.type, enabled=False):
             self.on_block(block)
 
-    def _layouts(self, pieces: tuple[Piece, ...], trail: Trail, projection: Projection) -> tuple[Layout, ...]:
-        """Layers are alike, so one layer's serial numbers serve all that went the same way."""
-        start = next(iter(pieces)).start
+    def _parts(self, pieces: tuple[Piece, ...], trail: Trail, projection: Projection) -> tuple[Part, ...]:
+        """Layers are alike, so one layer's serial numbers serve all that went the same way; factors are its own."""
         key = None if trail.key is None else (trail.key, projection.form)
         known = self.layouts.get(key)
-        if known is None:
-            known = layouts_of(pieces, trail.replay(start), projection)
-            if key is not None:
-                self.layouts[key] = known
-        return known
+        found = layouts_of(pieces, trail.replay(Serial()), projection) if known is None else [(pieces, known)]
+        if key is not None:
+            self.layouts[key] = found[0][1]
+        scaling, changed = folded(trail, projection)
+        return tuple(Part(here, layouts, changed, scaling) for here, layouts in found)
 
     def _fused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
         call = dict(zip(SCALED, args, strict=False)) | kwargs
@@ -411,6 +419,8 @@ class Tap(TorchFunctionMode):
 
     def _change(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """A call that computes cell by cell."""
+        if self._descend(name, args, kwargs, result):
+            return
         for operand in (*args, *kwargs.values()):
             mark = _mark(operand)
             if mark is NOTHING:
@@ -421,8 +431,6 @@ class Tap(TorchFunctionMode):
                 mark.reader.other(is_sum=name.strip("_") in SUMS)
             if mark.pending is not None:
                 self._fail(Mark(pieces=mark.pending.pieces), f"its output is changed by '{name}' between two matrices")
-            elif mark.pieces:
-                self._fail(mark, f"its output is changed by '{name}' before any output matrix: a gate or a sum")
             elif isinstance(result, Tensor) and result.shape == operand.shape:
                 _set(result, replace(mark, reader=None))
             return
@@ -438,20 +446,18 @@ class Tap(TorchFunctionMode):
             options = {key: value for key, value in kwargs.items() if key != "tensors"}
             shapes = [part.shape for part in parts]
 
-            def joined(_: int) -> Tensor:
-                serials = [
-                    torch.full(shape, -1, device=result.device)
-                    if mark.trail is None
-                    else mark.trail.replay(mark.pieces[0].start)
+            def joined(numbers: Numbers) -> Tensor:
+                cells = [
+                    numbers.elsewhere(shape, result.device) if mark.trail is None else mark.trail.replay(numbers)
                     for shape, mark in zip(shapes, marks, strict=True)
                 ]
-                return func(serials, *args[1:], **options)
+                return func(cells, *args[1:], **options)
 
-            _set(result, Mark(pieces=pieces, trail=Trail(None, joined)))
+            _set(result, Mark(pieces=pieces, trail=Trail.joined(joined, [mark.trail for mark in marks])))
         elif marks and all(mark.linear for mark in marks):
             _set(result, Mark(linear=True))
 
-    def _lose(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+    def _lose(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """A call that is none of the known ones: an attention output ends here; a router's choice goes on."""
         for operand in args:
             mark = _mark(operand)
@@ -459,12 +465,57 @@ class Tap(TorchFunctionMode):
                 mark.softmax.read = True
             if mark.reader is not None:
                 mark.reader.other()
-            pieces = mark.pieces or (mark.pending.pieces if mark.pending is not None else ())
-            if pieces and self.where is not None:
-                where = f"'{name}' in '{self._here()}'"
-                self._fail(Mark(pieces=pieces), f"its output passes through {where} before any output matrix")
-        if args and _mark(args[0]).linear and not isinstance(result, (str, bytes)):
+            if mark.pending is not None and self.where is not None:
+                self._fail(Mark(pieces=mark.pending.pieces), self._passes(name))
+        if not self._descend(name, args, kwargs, result) and (
+            args and _mark(args[0]).linear and not isinstance(result, (str, bytes))
+        ):
             _set(result, Mark(linear=True))
+
+    def _descend(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> bool:
+        """A call that computes with an attention output: what its result is, or why the output is lost."""
+        marks = [_mark(operand) for operand in tensors_in((args, kwargs))]
+        pieces = tuple(dict.fromkeys(piece for mark in marks for piece in mark.pieces))
+        if not pieces:
+            return False
+        if name in POINTWISE:
+            for reader in [mark.reader for mark in marks if mark.reader is not None]:
+                reader.other(is_sum=name.strip("_") in SUMS)
+        written = kwargs.get("out", args[0] if args and is_in_place(name) else None)
+        found = None
+        if written is None or _mark(written).pieces:
+            found = descended(name, args, kwargs, result, _label, self._is_constant, self._is_in_row(args, result))
+        read = next((piece.read for piece in pieces if piece.read is not None), None)
+        if isinstance(found, Trail) and read is not None:
+            self._fail(Mark(pieces=pieces), f"its output is changed by '{name}' after '{read}' read its numbers")
+        elif found is not None:
+            trail, statistic = (found, None) if isinstance(found, Trail) else (None, found)
+            _set(result, Mark(pieces=pieces, trail=trail, statistic=statistic))
+        elif name in POINTWISE:
+            reason = f"its output is changed by '{name}' before any output matrix: a gate of itself or a sum"
+            self._fail(Mark(pieces=pieces), reason)
+        elif self.where is not None:
+            self._fail(Mark(pieces=pieces), self._passes(name))
+        else:
+            self._read(name, args)
+        return True
+
+    def _passes(self, name: str) -> str:
+        return f"its output passes through '{name}' in '{self._here()}' before any output matrix"
+
+    def _read(self, name: str, args: tuple[Any, ...]) -> None:
+        for piece in [piece for operand in tensors_in(args) for piece in _mark(operand).pieces]:
+            piece.read = name
+
+    def _is_constant(self, operand: Any) -> bool:
+        """Whether something comes from no input: a number, a parameter, what is computed of them."""
+        return not isinstance(operand, Tensor) or (track := self.positions.track(operand)) is None or not track.origins
+
+    def _is_in_row(self, args: tuple[Any, ...], result: Any) -> bool:
+        """Whether the positions of the first operand are still told apart in the result."""
+        first = next(tensors_in(result), None)
+        before, after = (None if t is None else self.positions.track(t) for t in (next(tensors_in(args), None), first))
+        return before is None or before.rows is None or (after is not None and after.rows is not None)
 
     def _fail(self, mark: Mark, fate: str) -> None:
         for piece in mark.pieces:
@@ -480,6 +531,11 @@ NOTHING = Mark()
 
 def _mark(tensor: Any) -> Mark:
     return getattr(tensor, "_normlens", NOTHING) if isinstance(tensor, Tensor) else NOTHING
+
+
+def _label(operand: Any) -> Trail | Statistic | None:
+    mark = _mark(operand)
+    return mark.statistic or (mark.trail if mark.pieces else None)
 
 
 def _set(result: Any, mark: Mark) -> None:

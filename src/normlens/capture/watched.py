@@ -29,6 +29,7 @@ class Numbers:
     block: tuple[str, int]  # its output matrix, and how often that was used before in the same pass
     weights: Float[Tensor, "batch head tgt src"]  # α
     norms: Float[Tensor, "batch head src"]  # ‖f(x)‖
+    factors: Float[Tensor, "batch head tgt"] | None  # of each query: its scale, or the norm of its gate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +92,8 @@ class Gathered:
         if self.numbers is not None:
             transformed = torch.einsum("bhsd,hdm->bhsm", attended.values, attended.out_weight)
             block = (attended.out, self.uses[attended.out])
-            self.numbers[attended.order] = Numbers(block, attended.weights, transformed.norm(dim=-1))
+            factors = attended.scales if attended.gates is None else attended.gates.norm(dim=-1)
+            self.numbers[attended.order] = Numbers(block, attended.weights, transformed.norm(dim=-1), factors)
         self.uses[attended.out] += 1
 
 

@@ -111,7 +111,7 @@ def _text(report: Report, rows: list[dict[str, Any]], options: argparse.Namespac
     run, document = report.findings.run, report.findings.document()
     sentences = [line for article in document.chapters[0].articles for line in article.section.sentences]
     lines = [f"{visible_line(run.model)} on {visible_line(run.corpus)}", *map(bullet, [*sentences, *run.notes])]
-    more = f"  All {len(rows[0])} columns: --json, or --out DIR for the page and its tables."
+    more = f"  All heads: --rows 0. All {len(rows[0])} columns: --json, or --out DIR for the page and its tables."
     return "\n".join([*lines, "", table + more, "", visible_line(str(run.signature))])
 
 

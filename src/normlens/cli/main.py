@@ -7,6 +7,7 @@ imported when that command is run.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import shlex
@@ -56,11 +57,13 @@ EPILOG = """examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. 0: done, 1: refused with a reason, 2: misused, 130: interrupted."""
+    """Run one command. 0: done, 1: refused, or not written, with a reason, 2: misused, 130: interrupted."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         options = parse(arguments)
-        return options.run(options)
+        status = options.run(options)
+        sys.stdout.flush()
+        return status
     except NormlensError as error:
         width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
         print(laid_out(error, width), file=sys.stderr)
@@ -71,6 +74,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"normlens: the output could not be written: {error.strerror}.", file=sys.stderr)
+        return 1
 
 
 def laid_out(error: NormlensError, width: int | None = None) -> str:

@@ -173,7 +173,7 @@ def summary(trace: Trace) -> dict[str, Any]:
             "side": received.side.name,
             "tokens": received.side.tokens,
             "weight": received.weight.tolist(),
-            "transformed_norm": received.transformed.tolist(),
+            "transformed_norm": None if received.transformed is None else received.transformed.tolist(),
             "norm_share": received.norm.tolist(),
         }
         for received in views.received(trace.figure())

@@ -62,6 +62,8 @@ def run_studies(options: argparse.Namespace, studies: Sequence[str | Study[Any]]
         )
     else:
         print(report.show())
+        if options.out is None:
+            print("Whole tables: --json, or --out DIR for the page, the figures and the tables.")
     if options.out is not None:
         print(f"Report: {report.save(options.out)}", file=sys.stderr)
     return 0

@@ -87,6 +87,8 @@ def _decoded(stream: BufferedIOBase, name: str, encoding: str) -> Iterator[str]:
             if is_first and CONTROL.search(error.object):
                 raise _binary(name) from error
             raise _undecodable(name, encoding, error, read, ended) from error
+        except UnicodeError as error:  # some codecs say no more than this, such as UTF-16 without its mark
+            raise _not_in(name, encoding, ended + 1, first_line(error)) from error
         if is_first and "\0" in text:
             raise _binary(name)
         yield text
@@ -113,9 +115,14 @@ def _binary(name: str) -> BinaryFile:
 def _undecodable(name: str, encoding: str, error: UnicodeDecodeError, read: int, ended: int) -> CorpusError:
     line = ended + error.object[: error.start].count(b"\n") + 1
     offset = read - len(error.object) + error.start
+    got = f"byte 0x{error.object[error.start]:02x} at byte offset {offset} ({error.reason})."
+    return _not_in(name, encoding, line, got)
+
+
+def _not_in(name: str, encoding: str, line: int, got: str) -> CorpusError:
     return CorpusError(
         f"{name}:{line}: not text in {encoding}.",
-        got=f"byte 0x{error.object[error.start]:02x} at byte offset {offset} ({error.reason}).",
+        got=got,
         cause="the file is in another encoding.",
         do="give its encoding: --encoding latin-1 for Western European, cp1252 for Windows, utf-16 "
         "(encoding='latin-1' in Python).",

@@ -11,7 +11,7 @@ from normlens.exhibits.table import Column, Row, Table
 from normlens.views import visible_line, width
 
 LINE = 110  # cells a sentence may take
-ROWS = 12  # rows of a table; the files of a report have all
+ROWS = 12  # rows of a table; files and tables have all
 
 
 def show(document: Document, lead: str) -> str:
@@ -50,7 +50,7 @@ def text_table(table: Table, rows: int | None = ROWS, line: int | None = LINE) -
     left_out = {"row": len(table.rows) - len(kept), "column": len(table.headed) - len(columns)}
     more = [many(count, f"more {name}") for name, count in left_out.items() if count]
     if more:
-        lines.append(f"{' and '.join(more)} in the files of the report")
+        lines.append(f"{' and '.join(more)} not shown")
     title = f"  {visible_line(table.title)}\n" if table.title else ""
     return title + "".join(f"  {line}".rstrip() + "\n" for line in lines)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from normlens.errors import NormlensError
 from normlens.lens.wiring import Kind, Wire
-from normlens.measures import QUANTITIES, Quantity, derived
+from normlens.measures import QUANTITIES, Quantity, derived, needs_transformed
 
 
 class NotKept(NormlensError, AttributeError):
@@ -48,7 +48,7 @@ class Block:
 
     @property
     def weighted_norms(self) -> Float[Tensor, "batch head tgt src"]:
-        """‖αf(x)‖ = |α|·‖f(x)‖, the contribution of each key to each query in one head."""
+        """‖αf(x)‖, the contribution of each key to each query in one head: |α|·‖f(x)‖ where f(x) exists."""
         return self["weighted_norms"]
 
     @property
@@ -80,6 +80,21 @@ class Block:
     def joined_norms(self) -> Float[Tensor, "batch tgt src"]:
         """The same with the feed-forward block and its residual, before any norm behind it."""
         return self["joined_norms"]
+
+    @property
+    def output_norms_both(self) -> Float[Tensor, "batch tgt src"]:
+        """The same with the other rule for a gated feed-forward block: half by its gate, half by its units."""
+        return self["output_norms_both"]
+
+    @property
+    def alti(self) -> Float[Tensor, "batch tgt src"]:
+        """max(0, ‖y‖₁ - ‖y - F‖₁) as shares of the query (ALTI), at the norm behind the residual or at the sum."""
+        return self["alti"]
+
+    @property
+    def effective_weights(self) -> Float[Tensor, "batch head tgt src"]:
+        """α without what the transformed vectors of the keys cancel; it gives the same output, and may be below 0."""
+        return self["effective_weights"]
 
     @property
     def mixing_attention(self) -> Float[Tensor, "batch tgt"]:
@@ -162,6 +177,16 @@ class Block:
         return self["similarity"]
 
     @property
+    def scales(self) -> Float[Tensor, "batch head tgt"]:
+        """What multiplies Σ_j αv(x_j) of a head before the output matrix, where that is one number for a query."""
+        return self["scales"]
+
+    @property
+    def lost_mass(self) -> Float[Tensor, "batch head tgt"]:
+        """1 − Σ_j α, the attention of a query that no key receives."""
+        return self["lost_mass"]
+
+    @property
     def visible(self) -> Float[Tensor, "batch tgt src"]:
         """1 where the query may attend to the key, 0 where the key is masked."""
         return self["visible"]
@@ -183,8 +208,10 @@ class Block:
             )
         if name in self.absent:
             raise NotKept(
-                f"'{name}' does not exist for {self.kind} layer {self.layer}: {self.absent[name]}.",
-                do="see what is exact with `normlens doctor MODEL`.",
+                f"{self.kind} layer {self.layer} has no '{name}': {self.absent[name]}.",
+                do="use weighted_norms, ‖αf(x)‖ for each query and key, or summed_norms."
+                if needs_transformed(name)
+                else "see what is exact with `normlens doctor MODEL`.",
             )
         value = derived(name, self.kept, self.sizes, len(self.heads), self.own)
         if value is None:
@@ -207,6 +234,11 @@ class Block:
     def quantity(self, name: str) -> Quantity:
         """The declaration of a quantity, as it was when this trace was made."""
         return self.own[name] if name in self.own else QUANTITIES[name]
+
+    @property
+    def no_transformed(self) -> str | None:
+        """Why f(x) alone does not exist; None when it does."""
+        return self.absent.get("transformed_norms")
 
     @property
     def label(self) -> str:

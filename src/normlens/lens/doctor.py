@@ -13,6 +13,8 @@ from normlens.lens.probe import find_probe
 from normlens.lens.wiring import Wire, wire
 from normlens.models import Subject, configuration
 
+PARTS = {"residual": "residual", "normed": "norm", "output": "feed-forward"}  # of a layer, behind its attention
+
 
 class NoProbe(NormlensError):
     """No made-up input was accepted by the model."""
@@ -53,6 +55,7 @@ class Diagnosis:
                 "where": wire.attention or wire.out,
                 "rebuilt_to": f"{wire.error:.1e}" if wire.out else "-",
                 "own_attentions": "agree" if own == "agrees" else own,
+                "layer": ", ".join(word for scope, word in PARTS.items() if wire.path.has(scope)) or "-",
                 "verdict": wire.reason or "exact",
             }
             for wire, (own, _) in zip(self.wires, self.own, strict=True)
@@ -71,6 +74,11 @@ class Diagnosis:
         lines.append(
             f"own attentions: {agree} of {len(self.own)} blocks agree{''.join(f'; {other}' for other in others)}"
         )
+        for scope, word in PARTS.items():
+            missed = [wire.path.missing(scope) for wire in self.wires if wire.exact]
+            exact = sum(reason is None for reason in missed)
+            why = "; ".join(dict.fromkeys(reason for reason in missed if reason))
+            lines.append(f"{word}: {exact} of {len(missed)} blocks exact or without it{f' ({why})' if why else ''}")
         if self.stand_in is not None:
             lines.append(f"{self.stand_in} attention stands in for the model's own, which cannot be read; both agree")
         if self.changed:

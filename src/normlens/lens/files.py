@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from normlens import views
+from normlens import capture, views
 from normlens.errors import NormlensError
 from normlens.lens.block import Block
 from normlens.lens.wiring import Wire
@@ -94,7 +94,8 @@ def open(path: str | Path) -> Trace:
     sides, targets = (tuple(_side(side) for side in story[key]) for key in ("sides", "targets"))
     others = {name: tuple(_side(side) for side in more) for name, more in story.get("others", {}).items()}
     signature = Signature(tuple((name, value) for name, value in story["signature"]))
-    return Trace(blocks, tuple(Wire(**wire) for wire in story["wires"]), sides, targets, signature, others)
+    wires = tuple(Wire(**wire | {"path": _path(wire["path"])}) for wire in story["wires"])
+    return Trace(blocks, wires, sides, targets, signature, others)
 
 
 def _write_tensors(trace: Trace, path: Path) -> None:
@@ -117,7 +118,7 @@ def _write_tensors(trace: Trace, path: Path) -> None:
 
 
 def _facts(block: Block) -> dict[str, Any]:
-    names = ("kind", "layer", "name", "heads", "error", "tgt", "src", "sizes")
+    names = ("kind", "layer", "name", "heads", "error", "tgt", "src", "sizes", "absent")
     return {name: getattr(block, name) for name in names}
 
 
@@ -162,6 +163,10 @@ def _side(record: dict[str, Any]) -> Side:
     facts = _untuple(record)
     seen = facts.pop("picture", None)
     return Side(**facts, picture=Picture(**seen | {"png": b64decode(seen["png"])}) if seen else None)
+
+
+def _path(facts: dict[str, Any]) -> capture.Path:
+    return capture.Path(**facts | {"spellings": _untuple(facts["spellings"])})
 
 
 def _untuple(record: dict[str, Any]) -> dict[str, Any]:

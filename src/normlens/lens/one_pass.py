@@ -26,7 +26,7 @@ from normlens.errors import NormlensError
 from normlens.lens.axes import Namer
 from normlens.lens.block import Block
 from normlens.lens.wiring import Kind, Roles, Wire, layer_of
-from normlens.measures import QUANTITIES, measured, needed, stages_of
+from normlens.measures import QUANTITIES, measured, needed, needs_transformed, stages_of
 from normlens.models import Encoded, InputError, Subject
 
 
@@ -177,6 +177,8 @@ class Pass:
             for scope in reversed(stages_of(quantity))
             if not wire.path.has(scope)
         }
+        if attended.no_transformed is not None:
+            absent |= {name: attended.no_transformed for name in QUANTITIES if needs_transformed(name)}
         fields = [name for name in fields if name not in absent and (one_side or not QUANTITIES[name].one_side)]
         stages = self._stages(attended, wire, fields, one_side)
         numbers = measured(attended, fields, chosen, tgt.kept, src.kept, stages)
@@ -230,7 +232,8 @@ def pass_error(attended: Attended) -> float:
     )
     queries = torch.randn(weights.shape[2], generator=torch.Generator().manual_seed(0)).to(weights)
     bias = None if attended.out_bias is None else attended.out_bias.to(weights)
-    parts = algebra.rebuilt(queries, weights, values, out_weight, bias)
+    scales, gates = (None if factor is None else factor.to(weights) for factor in (attended.scales, attended.gates))
+    parts = algebra.rebuilt(queries, weights, values, out_weight, bias, scales, gates)
     whole = torch.matmul(queries, attended.output.to(weights))
     return relative_error(parts, whole)
 

@@ -90,8 +90,9 @@ def _of_blocks(
         if wire is None:
             return
         block = wire.kind, wire.layer
-        if isinstance(found, str):
-            reasons[block] = found
+        reason = found if isinstance(found, str) else attended.no_transformed
+        if isinstance(found, str) or reason is not None:
+            reasons[block] = reason or ""
             return
         values[block] = of(found.weight.cpu(), None if found.bias is None else found.bias.cpu(), attended)
         del reasons[block]

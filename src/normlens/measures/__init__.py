@@ -14,6 +14,7 @@ from normlens.measures.quantity import Quantity as Quantity
 from normlens.measures.quantity import Role as Role
 from normlens.measures.quantity import check_names as check_names
 from normlens.measures.quantity import needed as needed
+from normlens.measures.quantity import needs_transformed as needs_transformed
 from normlens.measures.quantity import stages_of as stages_of
 
 if typing.TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import torch
 from jaxtyping import Bool
@@ -13,7 +14,18 @@ from torch import Tensor
 from normlens import algebra
 from normlens.capture import Attended
 from normlens.errors import NormlensError
-from normlens.measures.quantity import DECLARED, RECORD, STAGES, MeasureError, Quantity, needed
+from normlens.measures.gated import with_gates
+from normlens.measures.quantity import (
+    DECLARED,
+    FACTORS,
+    RECORD,
+    STAGES,
+    WITH_FACTORS,
+    MeasureError,
+    Quantity,
+    needed,
+    needs_transformed,
+)
 
 Sizes = tuple[tuple[int, int], ...]  # queries and keys of each sequence, without padding
 
@@ -36,14 +48,16 @@ def measured(
 ) -> Measured:
     """The fields of one block. `tgt` and `src` say which positions are real; None: all. `stages`: points of its layer.
 
-    What follows from other fields (‖αf(x)‖ from α and ‖f(x)‖) is not kept beside them.
+    What follows from other fields (‖αf(x)‖ from α and ‖f(x)‖) is not kept beside them, and what the block lacks is
+    left out.
     """
+    fields = _existing(attended, fields)
     batch, _, rows, columns = attended.weights.shape
     tgt, src = (None if real is None or real.shape != size else real for real, size in
                 ((tgt, (batch, rows)), (src, (batch, columns))))  # fmt: skip
     wanted = needed(fields)
     own = [quantity for quantity in wanted if not quantity.batched]
-    asked = [name for name in fields if DECLARED[name].batched and not _follows(name, fields)]
+    asked = [name for name in fields if DECLARED[name].batched and not _follows(attended, name, fields)]
     inputs = dict.fromkeys(need for quantity in own for need in quantity.needs if _batched(need))
     has_gram = any("gram" in quantity.needs for quantity in needed((*asked, *inputs)))
     record = _record(attended, heads, has_gram, stages)
@@ -81,15 +95,32 @@ def derived(
         if quantity.name in values or not quantity.needs or not set(quantity.needs) <= set(values):
             continue
         if quantity.batched:
-            values[quantity.name] = quantity.compute(*(values[need] for need in quantity.needs))
+            value = quantity.compute(*(values[need] for need in quantity.needs))
+            values[quantity.name] = _within(value, quantity.axes, sizes)
         else:
             values[quantity.name] = _by_sequence(quantity, values, sizes, width)
     return values.get(name)
 
 
-def _follows(name: str, fields: Collection[str]) -> bool:
+def _existing(attended: Attended, fields: Collection[str]) -> list[str]:
+    """The fields that the block has. What α and ‖f(x)‖ do not give is kept where both are asked for."""
+    lacks, more = set[str](), list[str]()
+    if attended.no_transformed is not None:
+        lacks |= {name for name in fields if needs_transformed(name)}
+    if attended.gates is not None:
+        lacks.add("scales")
+    if _has_factors(attended) and {"weights", "transformed_norms"} <= set(fields):
+        more = ["weighted_norms", "scales"]
+    return [name for name in dict.fromkeys((*fields, *more)) if name not in lacks]
+
+
+def _has_factors(attended: Attended) -> bool:
+    return attended.scales is not None or attended.gates is not None
+
+
+def _follows(attended: Attended, name: str, fields: Collection[str]) -> bool:
     needs = DECLARED[name].needs
-    return bool(needs) and set(needs) <= set(fields)
+    return bool(needs) and set(needs) <= set(fields) and not (name == "weighted_norms" and _has_factors(attended))
 
 
 def _batched(name: str) -> bool:
@@ -109,6 +140,8 @@ def _record(
     attended: Attended, heads: Sequence[int] | None, has_gram: bool, stages: Mapping[str, algebra.Stage]
 ) -> _Record:
     tensors = {name: _at_least_single(getattr(attended, name)) for name in ("weights", *RECORD)}
+    factors = {name: getattr(attended, name) for name in FACTORS}
+    tensors |= {name: _at_least_single(factor) for name, factor in factors.items() if factor is not None}
     if attended.scores is not None:
         tensors["scores"] = attended.scores
     if heads is not None:
@@ -133,13 +166,25 @@ def _made(record: _Record, name: str) -> Tensor:
         if record.has_gram:
             return algebra.transformed_norms(_value(record, "gram"))
         return algebra.lengths(values, out_weight)
+    if name == "scales":  # nothing stands before the output matrix
+        return record.tensors["weights"].new_ones(record.tensors["weights"].shape[:3])
+    if name == "reaching":  # α times the scale of its query
+        return record.tensors["weights"] * record.tensors["scales"].unsqueeze(-1)
     if name == "scores":  # unknown, so that a pair to which no head gives any weight is taken for masked
         return torch.where(record.tensors["weights"] != 0, 0.0, -torch.inf)
-    quantity = DECLARED[name]
-    return quantity.compute(*(_stage_or_value(record, need) for need in quantity.needs))
+    quantity, factored = DECLARED[name], name in WITH_FACTORS
+    if factored and "gates" in record.tensors:
+        return with_gates(name, *(record.tensors[need] for need in ("weights", "values", "out_weight", "gates")))
+    needs: list[Any] = [_stage_or_value(record, need) for need in quantity.needs]
+    if factored and "scales" in record.tensors:
+        needs[quantity.needs.index("weights")] = _value(record, "reaching")
+    return quantity.compute(*needs)
 
 
-def _stage_or_value(record: _Record, name: str) -> Tensor | algebra.Stage:
+def _stage_or_value(record: _Record, name: str) -> Any:
+    if name == "sent":
+        gates, weights = record.tensors.get("gates"), "reaching" if "scales" in record.tensors else "weights"
+        return algebra.Sent(_value(record, weights), record.tensors["values"], record.tensors["out_weight"], gates)
     return record.stages[name] if name in STAGES else _value(record, name)
 
 
@@ -226,6 +271,17 @@ def _without_padding(kept: dict[str, Tensor], tgt: Tensor | None, src: Tensor | 
                 tensor = tensor.gather(axis, order.view(shape).expand(tensor.shape))
             kept[name] = tensor * there.view(shape)
     return kept
+
+
+def _within(value: Tensor, axes: tuple[str, ...], sizes: Sizes) -> Tensor:
+    """0 where a shorter sequence has ended."""
+    for axis, lengths in (("tgt", [tgt for tgt, _ in sizes]), ("src", [src for _, src in sizes])):
+        at = axes.index(axis) if axis in axes else 0
+        if at and min(lengths) < value.shape[at]:
+            there = torch.arange(value.shape[at])[None] < torch.tensor(lengths)[:, None]
+            shape = [there.shape[0] if i == 0 else there.shape[1] if i == at else 1 for i in range(value.ndim)]
+            value = value * there.view(shape).to(value)
+    return value
 
 
 def _lengths(real: Tensor | None, batch: int, width: int) -> Sequence[int]:

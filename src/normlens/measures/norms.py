@@ -22,6 +22,7 @@ def transformed_norms(
 weighted_norms, summed_norms, transformed = algebra.weighted_norms, algebra.summed_norms, algebra.transformed
 head_vectors, similarity = algebra.head_vectors, algebra.similarity
 coordinates, transformed_sums = algebra.coordinates, algebra.transformed_sums
+effective_weights = algebra.effective_weights
 
 
 MASKED = -5000.0  # a score below is that of a mask: those in use add −10,000 or less
@@ -32,6 +33,11 @@ def visible(
 ) -> Float[Tensor, "batch tgt src"]:
     """1 where some head may attend, whatever weight it gives: a weight can be too small for a number and be 0."""
     return (scores.amax(dim=1) > MASKED).to(weights)
+
+
+def lost_mass(weights: Float[Tensor, "batch head tgt src"]) -> Float[Tensor, "batch head tgt"]:
+    """1 − Σ_j α_ij."""
+    return 1 - weights.sum(dim=-1)
 
 
 def value_sums(values: Float[Tensor, "batch head src head_dim"]) -> Float[Tensor, "batch head src"]:
@@ -48,42 +54,39 @@ def head_outputs(
     return algebra.transformed(torch.matmul(weights, values), out_weight)
 
 
-def stage_norms(
-    weights: Float[Tensor, "batch head tgt src"],
-    values: Float[Tensor, "batch head src head_dim"],
-    out_weight: Float[Tensor, "head head_dim model"],
-    *more: Tensor | algebra.Stage,
-) -> Float[Tensor, "batch tgt src"]:
+def stage_norms(sent: algebra.Sent, summed: Tensor, stage: algebra.Stage) -> Float[Tensor, "batch tgt src"]:
     """‖F[i,j]‖ at a point of the layer before any feed-forward block; ‖Σ_h αf‖ serves where directions are the same."""
-    summed, stage = more
-    assert isinstance(summed, Tensor)
-    assert isinstance(stage, algebra.Stage)
-    return algebra.norms(stage, weights, values, out_weight, summed=summed)
+    return algebra.norms(stage, sent, summed=summed)
 
 
-def mixing_attention(weights: Tensor, values: Tensor, out_weight: Tensor) -> Float[Tensor, "batch tgt"]:
+def mixing_attention(sent: algebra.Sent) -> Float[Tensor, "batch tgt"]:
     """Of the attention alone."""
-    return algebra.mixing(None, weights, values, out_weight)
+    return algebra.mixing(None, sent)
 
 
-def mixing(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Float[Tensor, "batch tgt"]:
+def mixing(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch tgt"]:
     """At a point of the layer before any feed-forward block."""
-    return algebra.mixing(stage, weights, values, out_weight)
+    return algebra.mixing(stage, sent)
 
 
-def output_norms(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Tensor:
-    """‖F[i,j]‖ at the end of the layer; a gate is taken as it was."""
-    return algebra.output_norms(stage, weights, values, out_weight, rule="gate")
+def output_norms(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch tgt src"]:
+    """‖F[i,j]‖ with feed-forward blocks; a gate is taken as it was."""
+    return algebra.output_norms(stage, sent, rule="gate")
 
 
-def output_norms_both(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Tensor:
+def output_norms_both(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch tgt src"]:
     """The same; a gated product is shared out by halves."""
-    return algebra.output_norms(stage, weights, values, out_weight, rule="both")
+    return algebra.output_norms(stage, sent, rule="both")
 
 
-def mixing_output(weights: Tensor, values: Tensor, out_weight: Tensor, stage: algebra.Stage) -> Tensor:
-    """At the end of the layer; a gate is taken as it was."""
-    return algebra.output_mixing(stage, weights, values, out_weight, rule="gate")
+def mixing_output(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch tgt"]:
+    """With feed-forward blocks; a gate is taken as it was."""
+    return algebra.output_mixing(stage, sent, rule="gate")
+
+
+def alti(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch tgt src"]:
+    """Shares by proximity, after the norm behind the residual where there is one."""
+    return algebra.alti(stage, sent)
 
 
 def own_state(stage: algebra.Stage) -> Float[Tensor, "batch tgt model"]:

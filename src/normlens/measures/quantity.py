@@ -19,8 +19,10 @@ RECORD = {  # fields of the record of a block that a quantity may need, beside o
     "values": ("batch", "head", "src", "head_dim"),
     "out_weight": ("head", "head_dim", "model"),
 }
-STAGES = ("residual", "normed", "encoder", "joined", "output")  # points of the layer that a quantity may need
-SHARED = ("gram", "norms", "scores")  # worked out at most once for a block, for several quantities of ours
+STAGES = ("residual", "normed", "encoder", "joined", "output", "nearest")  # points of the layer that it may need
+FACTORS = ("scales", "gates")  # of the record, where something multiplies what a head writes before its output matrix
+WITH_FACTORS = ("weighted_norms", "summed_norms", "head_outputs", "head_vectors")  # computed with them
+SHARED = ("gram", "norms", "scores", "sent")  # worked out at most once for a block, for several quantities of ours
 
 
 class MeasureError(NormlensError, ValueError):
@@ -129,6 +131,16 @@ _OF_KEYS = (
         ("batch", "head", "src"), ("values", "out_weight"), _ours("transformed_sums"), batched=True,
     ),
 )  # fmt: skip
+_OF_QUERIES = (
+    Quantity(
+        "scales", "scale", "Number that multiplies what the head writes for the query, before the output matrix.",
+        ("batch", "head", "tgt"), (), _recorded, signed=True, batched=True,
+    ),
+    Quantity(
+        "lost_mass", "1 − Σα", "Attention of the query that no key receives, as with a learned sink.",
+        ("batch", "head", "tgt"), ("weights",), _ours("lost_mass"), signed=True, batched=True,
+    ),
+)  # fmt: skip
 _OF_PAIRS = (
     Quantity(
         "visible", "visible", "1 where the query may attend to the key, 0 where the key is masked.",
@@ -136,55 +148,64 @@ _OF_PAIRS = (
     ),
 )  # fmt: skip
 _MAP, _TOKEN = ("batch", "tgt", "src"), ("batch", "tgt")
-_BLOCK = ("weights", "values", "out_weight")
 _LAYER = (
     Quantity(
         "residual_norms", "‖Σₕ αf(x)+x‖",
         "Contribution of the key to the query in all heads, the residual added where the key is the query.",
-        _MAP, (*_BLOCK, "summed_norms", "residual"), _ours("stage_norms"), role="contribution", batched=True,
+        _MAP, ("sent", "summed_norms", "residual"), _ours("stage_norms"), role="contribution", batched=True,
     ),
     Quantity(
         "normed_norms", "‖N(Σₕ αf(x)+x)‖",
         "Contribution of the key to the query after the residual and the norm behind it.",
-        _MAP, (*_BLOCK, "summed_norms", "normed"), _ours("stage_norms"), role="contribution", batched=True,
+        _MAP, ("sent", "summed_norms", "normed"), _ours("stage_norms"), role="contribution", batched=True,
     ),
     Quantity(
         "encoder_norms", "‖N₂N₁(Σₕ αf(x)+x)‖",
         "Contribution of the key to the query at the end of the layer, the feed-forward block left out.",
-        _MAP, (*_BLOCK, "summed_norms", "encoder"), _ours("stage_norms"), role="contribution", batched=True,
+        _MAP, ("sent", "summed_norms", "encoder"), _ours("stage_norms"), role="contribution", batched=True,
     ),
     Quantity(
         "output_norms", "‖F‖",
         "Contribution of the key at the end of the layer, feed-forward block included; a gate is taken as it was.",
-        _MAP, (*_BLOCK, "output"), _ours("output_norms"), role="contribution", batched=True,
+        _MAP, ("sent", "output"), _ours("output_norms"), role="contribution", batched=True,
     ),
     Quantity(
         "joined_norms", "‖F‖ before the norm",
         "Contribution of the key with the feed-forward block and its residual, before any norm behind it.",
-        _MAP, (*_BLOCK, "joined"), _ours("output_norms"), role="contribution", batched=True,
+        _MAP, ("sent", "joined"), _ours("output_norms"), role="contribution", batched=True,
     ),
     Quantity(
         "output_norms_both", "‖F‖ (both)",
         "The same, with a gated feed-forward block shared out half by its gate and half by its units.",
-        _MAP, (*_BLOCK, "output"), _ours("output_norms_both"), role="contribution", batched=True,
+        _MAP, ("sent", "output"), _ours("output_norms_both"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "alti", "ALTI", "Share of the key in the query by ALTI: how much nearer its part brings the whole, rows to 1.",
+        _MAP, ("sent", "nearest"), _ours("alti"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "effective_weights", "effective α",
+        "Attention weights without what the transformed vectors of the keys cancel.",
+        ("batch", "head", "tgt", "src"), ("weights", "values", "out_weight"), _ours("effective_weights"),
+        signed=True, role="attention",
     ),
     Quantity(
         "mixing_attention", "mixing of attention",
         "Share of the other tokens in what attention adds to the query: ‖others‖ / (‖others‖ + ‖own‖).",
-        _TOKEN, _BLOCK, _ours("mixing_attention"), batched=True, one_side=True,
+        _TOKEN, ("sent",), _ours("mixing_attention"), batched=True, one_side=True,
     ),
     Quantity(
         "mixing_residual", "mixing with residual", "Share of the other tokens once the residual is added.",
-        _TOKEN, (*_BLOCK, "residual"), _ours("mixing"), batched=True, one_side=True,
+        _TOKEN, ("sent", "residual"), _ours("mixing"), batched=True, one_side=True,
     ),
     Quantity(
         "mixing_normed", "mixing after the norm", "Share of the other tokens after the residual and its norm.",
-        _TOKEN, (*_BLOCK, "normed"), _ours("mixing"), batched=True, one_side=True,
+        _TOKEN, ("sent", "normed"), _ours("mixing"), batched=True, one_side=True,
     ),
     Quantity(
         "mixing_output", "mixing of the layer",
         "Share of the other tokens at the end of the layer, feed-forward block included.",
-        _TOKEN, (*_BLOCK, "output"), _ours("mixing_output"), batched=True, one_side=True,
+        _TOKEN, ("sent", "output"), _ours("mixing_output"), batched=True, one_side=True,
     ),
 )  # fmt: skip
 _VECTORS = ("batch", "tgt", "model")
@@ -211,10 +232,17 @@ _STATES = (
     ),
 )  # fmt: skip
 DECLARED: dict[str, Quantity] = {
-    quantity.name: quantity for quantity in (*_PAPER, *_LAYER, *_STATES, *_HALEVI, *_OF_KEYS, *_OF_PAIRS)
+    quantity.name: quantity for quantity in (*_PAPER, *_LAYER, *_STATES, *_HALEVI, *_OF_KEYS, *_OF_QUERIES, *_OF_PAIRS)
 }
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType(DECLARED)
 DEFAULT = ("weights", "transformed_norms", "weighted_norms", "summed_norms")
+
+
+def needs_transformed(name: str) -> bool:
+    """Whether a quantity is made of f(x) alone, which a gate or a norm before the output matrix does not leave."""
+    if name not in DECLARED or name in WITH_FACTORS:
+        return name in ("out_weight", "norms")
+    return any(needs_transformed(need) for need in DECLARED[name].needs)
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -68,8 +68,11 @@ class Categories:
 
     @property
     def weight_shares(self) -> Float[np.ndarray, "category layer"]:
-        """Share of the attention, mean over heads (Figure 3a). The categories add up to 1 in every layer."""
-        return mean_over(self.weights)
+        """Share of the attention that tokens receive, mean over heads (Figure 3a). Adds up to 1."""
+        weights = mean_over(self.weights)
+        total = np.where(np.isfinite(weights), weights, 0.0).sum(axis=0)
+        with_sink = (total > 0) & ~np.isclose(total, 1, rtol=1e-4)  # a learned one receives the rest
+        return weights / np.where(with_sink, total, 1.0)
 
     @property
     def norm_shares(self) -> Float[np.ndarray, "category layer"]:
@@ -110,10 +113,11 @@ class CategoriesStudy(Study[Categories]):
         members = seen.categories[:, :, None] == np.arange(len(seen.run.categories))  # (batch, src, category)
         tokens = members.sum(axis=1)
         per_query = seen.received.astype(np.float64) / seen.queries[:, None, None]
-        sizes = seen.sizes.astype(np.float64) / seen.queries[:, None, None]
-        parts = {"weights": per_query, "norms": sizes * seen.norms, "transformed": seen.norms.astype(np.float64)}
+        norms = seen.received_norms(np.float64, per_query=True)
+        parts = {"weights": per_query, "norms": norms, "transformed": np.nan_to_num(seen.norms.astype(np.float64))}
         sums = {name: np.matmul(part, members.astype(np.float64)).swapaxes(1, 2) for name, part in parts.items()}
-        there = np.broadcast_to((tokens > 0)[:, :, None], sums["transformed"].shape)
+        known = seen.block.no_transformed is None
+        there = np.broadcast_to((tokens > 0)[:, :, None] & known, sums["transformed"].shape)
         return {
             "weights": Moments.of(sums["weights"]),
             "norms": Moments.of(sums["norms"]),

@@ -246,9 +246,9 @@ def _sentences(result: Contrast, study: ContrastStudy) -> list[str]:
             [by[direction, name] for name in SETS] for by in (result.distance, result.pairs, result.texts)
         )
         lines.append(
-            f"{reading.capitalize()} there are {count(first)} pairs with the first set in {count(texts)} texts, and "
-            f"{count(second)} with the second in {count(others)}; {count(result.both[direction])} hold both. The mean "
-            f"distance of the pairs is {number(near)} and {number(far)} tokens."
+            f"{reading.capitalize()} there are {count(first)} pairs with the first set in {many(int(texts), 'text')}, "
+            f"and {count(second)} with the second in {count(others)}; {count(result.both[direction])} hold both. The "
+            f"mean distance of the pairs is {number(near)} and {number(far)} tokens."
         )
     return lines
 

@@ -36,7 +36,7 @@ from normlens.exhibits import (
 from normlens.statistics import Ranks, Sample, pooled
 from normlens.studies.naming import CLEAR, noun, sign
 from normlens.studies.seen import Facts, Pass, Seen
-from normlens.studies.study import Study
+from normlens.studies.study import Needs, Study
 from normlens.studies.sums import Sums
 from normlens.studies.tally import Tally
 
@@ -133,6 +133,7 @@ class PairCounter:
 class CorrelationStudy(Study[Correlation]):
     name, title = "correlation", "Do attention weight and norm cancel?"
     paper = "Kobayashi et al. (2020), Table 2 and Figure 5"
+    needs = Needs(transformed=True)
     question = (
         "The attention of a head always sums to 1, also where it has nothing to fetch. It can fall on tokens with "
         "short vectors: then ρ between α and ‖f(x)‖ is negative, and the contribution is small. Compare Table 2 and "

@@ -17,15 +17,23 @@ from normlens.studies.study import StudyError
 SCORES = {"weights": "received attention α", "norms": "norm ‖f(x)‖", "contributions": "contribution ‖αf(x)‖"}
 
 
-def token_scores(lens: Lens, batch: Batch, layers: int | Sequence[int]) -> dict[str, Float[np.ndarray, "batch token"]]:
+def token_scores(
+    lens: Lens, batch: Batch, layers: int | Sequence[int], names: Sequence[str] = tuple(SCORES)
+) -> dict[str, Float[np.ndarray, "batch token"]]:
     """The score of every token, by name: added up over queries, heads and the layers asked for."""
     group = batch.groups["text"]
-    scores = {name: np.zeros(group.ids.shape) for name in SCORES}
+    scores = {name: np.zeros(group.ids.shape) for name in names}
 
     def add(block: Block) -> None:
         received = block.weights.double().abs().sum(dim=2)
-        norms = block.transformed_norms.double()
-        for name, values in (("weights", received), ("norms", norms), ("contributions", received * norms)):
+        for name in names:
+            if name == "contributions" and "weighted_norms" in block.kept:
+                values = block.weighted_norms.double().sum(dim=2)
+            elif name == "weights":
+                values = received
+            else:
+                norms = block.transformed_norms.double()
+                values = received * norms if name == "contributions" else norms
             scores[name] += values.sum(dim=1).cpu().numpy()
 
     lens.observe(batch.encoded, add, kinds=("self",), layers=layers, fields=("weights", "transformed_norms"))

@@ -89,7 +89,7 @@ class DispersionStudy(Study[Dispersion]):
     name, title = "dispersion", "Do the transformed vectors differ in norm?"
     paper = "Kobayashi et al. (2020), Tables 1 and 4, Figure 9"
     causal = ""  # ‖f(x)‖ belongs to a key alone
-    needs = Needs(hidden_states=True)
+    needs = Needs(hidden_states=True, transformed=True)
     question = (
         "If ‖f(x)‖ were the same for all tokens, the attention weights alone would determine the contributions. So the "
         "first question is how much it varies within a head. The paper asks this in its Tables 1 and 4 and its Figure "

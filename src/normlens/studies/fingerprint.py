@@ -1,4 +1,4 @@
-"""What tells a function of the user's own from another of the same name, so that only the same run is resumed."""
+"""What tells a function or a class of the user's own from another of its name, so that only the same run is resumed."""
 
 from __future__ import annotations
 

@@ -62,13 +62,13 @@ class Forgetting:
     sequences: int
     change: Mapping[str, Float[np.ndarray, "score share"]]  # by name of CHANGES
     gap: Mapping[str, Float[np.ndarray, "score share"]]  # less that of "weights" in the same sequence, mean
-    error: Mapping[str, Float[np.ndarray, "score share"]]  # standard error of that mean
+    error: Mapping[str, Float[np.ndarray, "score share"]]  # standard error of that mean; NaN of one sequence
 
 
 class ForgettingStudy(Study[Forgetting]):
     name, title = "forgetting", "What may a cache forget?"
     paper = "the scores of VATP (Guo et al., 2024) and CriticalKV; what is hidden, and the comparison, are ours"
-    needs = Needs(quantities=("value_sums", "transformed_sums"), hidden_states=True, whole_pass=True)
+    needs = Needs(quantities=("value_sums", "transformed_sums"), hidden_states=True, whole_pass=True, transformed=True)
     question = (
         "A cache of keys and values is shortened by dropping the keys that matter least. Received attention weights, "
         "weights times the size of the value, and received norms each say which keys these are. The best score is the "
@@ -155,10 +155,13 @@ class ForgettingStudy(Study[Forgetting]):
         keys = np.arange(seen.weights.shape[3])
         may = seen.real & (keys >= self.first)
         sizes, seen_by = seen.sizes, seen.seen_by
+        scaled = seen.received_norms(np.float64) if seen.is_scaled else None
         if cut is not None:
             may &= keys < cut[:, None]
             early = torch.from_numpy(np.arange(seen.weights.shape[2]) < cut[:, None]).to(seen.weights)
             sizes = torch.matmul(early[:, None, None], seen.weights.abs())[:, :, 0].cpu().numpy()
+            if scaled is not None:
+                scaled = torch.matmul(early[:, None, None], seen.weighted_norms)[:, :, 0].cpu().double().numpy()
             seen_by = torch.matmul(early[:, None], seen.pairs.to(early))[:, 0].cpu().numpy()
         received = sizes.astype(np.float64) / np.maximum(seen_by, 1)[:, None]
         values, transformed = (seen[name].cpu().double().numpy() for name in ("value_sums", "transformed_sums"))
@@ -166,7 +169,7 @@ class ForgettingStudy(Study[Forgetting]):
             "weights": received,
             "vatp": received * values,
             "criticalkv": (received + self.floor) * transformed,
-            "norms": received * seen.norms,
+            "norms": received * seen.norms if scaled is None else scaled / np.maximum(seen_by, 1)[:, None],
             "random": _random(seen),
         }
         return {name: np.where(may[:, None], shared(score, group), np.inf) for name, score in scores.items()}
@@ -180,7 +183,10 @@ class ForgettingStudy(Study[Forgetting]):
             sequences=int(moments[names[0]].count.max()),
             change={name: found.mean for name, found in moments.items()},
             gap={name: found.mean for name, found in gaps.items()},
-            error={name: found.deviation / np.sqrt(np.maximum(found.count - 1, 1)) for name, found in gaps.items()},
+            error={
+                name: np.where(found.count > 1, found.deviation / np.sqrt(np.maximum(found.count - 1, 1)), np.nan)
+                for name, found in gaps.items()
+            },
         )
 
     def section(self, result: Forgetting, run: Facts) -> Section:
@@ -234,6 +240,8 @@ def _sentences(result: Forgetting) -> list[str]:
             for at, share in enumerate(result.shares)
         ]
         lines.append(f"The smallest {CHANGES[measure]}, by share of the keys that are hidden: {listing(best)}.")
+    if result.sequences < 2:
+        return [*lines, "One sequence has no standard error, so no difference to received weight is called clear."]
     measure = "divergence" if "divergence" in result.change else "change"
     for at, name in enumerate(names[1:], start=1):
         gaps = list(zip(result.shares, result.gap[measure][at], result.error[measure][at], strict=True))

@@ -129,7 +129,7 @@ class OccurrenceCounter:
 class FrequencyStudy(Study[Frequency]):
     name, title = "frequency", "Are rare tokens treated differently?"
     paper = "Kobayashi et al. (2020), Figure 6"
-    needs = Needs(ranks=True)
+    needs = Needs(ranks=True, transformed=True)
     causal = (
         "This attention is causal: a query sees only itself and earlier tokens. Only the queries that can see a token "
         "count for the attention it receives."

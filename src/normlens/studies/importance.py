@@ -98,7 +98,7 @@ class ImportanceStudy(Study[Importance]):
         return super().counter(sums, run)
 
     def see(self, seen: Seen) -> Mapping[str, Statistic]:
-        norms = (seen.sizes * seen.norms).sum(axis=-1) / seen.queries[:, None]
+        norms = seen.received_norms().sum(axis=-1) / seen.queries[:, None]
         return {"norms": Moments.of(norms)}
 
     def see_pass(self, passed: Pass) -> Mapping[tuple[str, int], Mapping[str, Statistic]]:

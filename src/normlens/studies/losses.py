@@ -62,8 +62,9 @@ def loss_for(lens: Lens, loss: str | None) -> Loss:
             f"'{lens.subject.name}' ({model}) predicts nothing, so there is no loss.",
             cause="the model was loaded without its head.",
             do=(
-                "load it with AutoModelForSequenceClassification, ...ForCausalLM, ...ForMaskedLM or ...ForSeq2SeqLM "
-                "and give the object: normlens.load(model, tokenizer)."
+                "give a model that was saved as ...ForSequenceClassification, ...ForCausalLM or a sequence-to-sequence "
+                "model: it is loaded with its head. In Python any model, ...ForMaskedLM too: "
+                "normlens.load(model, tokenizer)."
             ),
         )
     if loss is not None and loss != made_for:

@@ -13,6 +13,7 @@ import numpy as np
 from normlens.exhibits import Column, ExhibitError, Form, Row, Table, head_name, listing
 
 MEASURES = {"weights": "α", "norms": "‖αf(x)‖"}
+OF_ROWS = ("head_name", "layer", "head")  # what every row begins with
 HEADS = (Column("head_name", "head", "text"),)
 
 
@@ -36,6 +37,14 @@ class PerHead:
     columns: tuple[HeadColumn, ...]
 
     def __post_init__(self) -> None:
+        names = [*OF_ROWS, *(column.name for column in self.columns)]
+        twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if twice is not None:
+            raise ExhibitError(
+                f"Two columns of every head are called '{twice}'.",
+                got=", ".join(names[len(OF_ROWS) :]),
+                do=f"give each a name of its own; {', '.join(OF_ROWS)} are in every row.",
+            )
         for column in self.columns:
             if column.values.ndim != 2 or len(column.values) != len(self.layers):
                 raise ExhibitError(

@@ -177,10 +177,10 @@ def _sentences(result: HeadImportance) -> list[str]:
                 f"Gradient scores and leave-one-out have ρ = {rho(size)} for the size of the change of the loss, and "
                 f"{rho(signed)} for the change with its sign, which the score does not hold."
             )
-    for curve in result.curves:
-        if curve.order != "random":
-            lines.append(_kept(result, curve))
-    return lines
+    curves = [curve for curve in result.curves if curve.order != "random"]
+    if curves and not result.accuracy > 0:
+        return [*lines, "The whole model is never right, so there is no accuracy that heads could cost."]
+    return [*lines, *(_kept(result, curve) for curve in curves)]
 
 
 def _kept(result: HeadImportance, curve: Curve) -> str:

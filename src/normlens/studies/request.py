@@ -14,6 +14,7 @@ from normlens.corpora import Categories, Category, Corpus, FrequencyRanks, frequ
 from normlens.lens import Lens
 from normlens.models import Subject, longest, text_tokenizer, vocabulary
 from normlens.signature import Signature
+from normlens.studies.fingerprint import fingerprint
 from normlens.studies.seen import Facts
 from normlens.studies.study import Study, StudyError
 
@@ -55,7 +56,7 @@ class Request:
         """What must be the same for a run to be continued, in words."""
         return {
             **dict(self.signature.facts),
-            "studies": ", ".join(map(str, self.studies)),
+            "studies": ", ".join(map(_identified, self.studies)),
             "categories": "; ".join(str(category) for category in self.categories.listed),
             "batch_tokens": str(self.batch_tokens),
         }
@@ -73,6 +74,13 @@ class Request:
             seed=self.seed,
             length=self.length,
         )
+
+
+def _identified(study: Study[Any]) -> str:
+    """A study with its arguments; one of the user's own also with what tells its class from another of its name."""
+    kinds = [kind for kind in type(study).__mro__ if issubclass(kind, Study)]
+    own = [kind for kind in kinds if not kind.__module__.startswith("normlens.")]
+    return f"{study} of {', '.join(map(fingerprint, own))}" if own else str(study)
 
 
 def request(

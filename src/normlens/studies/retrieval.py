@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -100,13 +99,12 @@ class RetrievalStudy(Study[Retrieval]):
         depth = np.array([int(np.abs(np.array(self.depths) - place.depth).argmin()) for place in there], int)
         at_depth = (depth[:, None] == np.arange(len(self.depths)))[:, None]
         present = np.broadcast_to(at_depth, (len(rows), heads, len(self.depths)))
-        norms = torch.from_numpy(seen.norms).to(seen.weights)
+        maps_of = {"weights": seen.weights.abs(), "norms": seen.weighted_norms}
         statistics: dict[str, Statistic] = {}
         for measure in MEASURES:
             rates = np.zeros((len(rows), heads, len(RATES)))
             for place, (row, at) in enumerate(zip(rows, there, strict=True)):
-                maps = seen.weights[row, :, at.copy : at.copy + size - 1].abs()
-                top = (maps if measure == "weights" else maps * norms[row, :, None]).argmax(dim=-1).cpu().numpy()
+                top = maps_of[measure][row, :, at.copy : at.copy + size - 1].argmax(dim=-1).cpu().numpy()
                 hits = (
                     (top >= at.needle) & (top < at.needle + size),
                     top == at.needle + 1 + np.arange(size - 1),

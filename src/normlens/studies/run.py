@@ -7,7 +7,9 @@ be saved; what comes after a save is the same whether or not it was interrupted 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from normlens import statistics
+from normlens.exhibits import listing
 from normlens.lens import SIDES, Block
 from normlens.models import text_tokenizer
 from normlens.statistics import Statistic
@@ -22,7 +25,7 @@ from normlens.studies.batches import Batch, Group, batches, shards
 from normlens.studies.request import Request
 from normlens.studies.saved import begun, left
 from normlens.studies.seen import Facts, Pass, Seen, seen_block
-from normlens.studies.study import Counter, Study, named
+from normlens.studies.study import Counter, Study, StudyError, is_ours, named
 from normlens.studies.sums import Sums
 
 SHARD = 64  # items between two points at which a run can be continued
@@ -43,6 +46,7 @@ class Run:
             "causal": [],
             "uncategorised": {},
             "left_out": {},
+            "untransformed": {},  # blocks in which f(x) alone does not exist, and why
             "mass": {},  # by kind: sum and number of what the weights of a head add up to
             "finished": False,
         }
@@ -87,10 +91,11 @@ class Run:
         self._save()
 
     def _see(self, batch: Batch) -> None:
-        number = batch.number
+        number, whole = batch.number, True
         blocks: list[Seen] = []
 
         def on_block(block: Block) -> None:
+            nonlocal whole
             self.counted["error"] = max(self.counted["error"], block.error)
             tgt, src = batch.groups.get(block.tgt), batch.groups.get(block.src)
             if tgt is None or src is None or block.weights.shape[2:] != (tgt.ids.shape[1], src.ids.shape[1]):
@@ -101,9 +106,13 @@ class Run:
             mass[0], mass[1] = mass[0] + float(seen.mass.sum()), mass[1] + seen.mass.size
             if seen.causal and block.kind not in self.counted["causal"]:
                 self.counted["causal"].append(block.kind)
+            if block.no_transformed is not None:
+                whole = False
+                self.counted["untransformed"][f"{block.kind} L{block.layer}"] = block.no_transformed
             for study, counter in self._counters:
-                with named(study, "see"):
-                    counter.see(seen)
+                if block.no_transformed is None or not study.needs.transformed:
+                    with named(study, "see"), _unwritten(study, seen):
+                        counter.see(seen)
             if self._whole_pass:
                 blocks.append(seen)
 
@@ -112,7 +121,8 @@ class Run:
         )
         for study, counter in self._counters:
             with named(study, "see_pass"):
-                counter.see_pass(Pass(self._asked, batch, output, tuple(blocks)))
+                if whole or not study.needs.transformed:
+                    counter.see_pass(Pass(self._asked, batch, output, tuple(blocks)))
         for side, group in batch.groups.items():
             self.counted["tokens"] += int(group.lengths.sum())
             self.counted["squares"] += int((group.lengths**2).sum())
@@ -140,9 +150,11 @@ class Run:
             *self.request.corpus.notes,
             *(f"{block} is left out: {reason}." for block, reason in sorted(counted["left_out"].items())),
             *(f"{wire.kind} L{wire.layer} is left out: {wire.reason}." for wire in lens.wires if wire.reason),
+            *self._without_transformed(),
             *(
                 f"The attention weights of a query add up to {total / size:.2f} on average ({kind} attention): the "
-                "rest goes to a learned sink and to no token. Shares of the attention are of what tokens receive."
+                "rest goes to a learned sink and to no token. Shares of the attention are of what tokens receive; "
+                "attention sinks are judged by α itself."
                 for kind, (total, size) in counted["mass"].items()
                 if size and total / size < 0.99
             ),
@@ -163,6 +175,18 @@ class Run:
             notes=tuple(notes),
         )
 
+    def _without_transformed(self) -> list[str]:
+        """Which studies leave out the blocks that have no f(x), and why."""
+        blocks: dict[str, list[str]] = {}
+        for block, reason in self.counted["untransformed"].items():
+            blocks.setdefault(reason, []).append(block)
+        titles = listing([f"“{study.title}”" for study in self.request.studies if study.needs.transformed])
+        leave = f" {titles} {'leaves' if titles.count('“') == 1 else 'leave'} them out." if titles else ""
+        return [
+            f"‖f(x)‖ does not exist in {listing(sorted(names))}: {reason}. Contributions ‖αf(x)‖ do.{leave}"
+            for reason, names in blocks.items()
+        ]
+
     def left(self) -> str:
         """What an interruption leaves, and how to continue."""
         return left(self.file, self.saved, self.request.items)
@@ -171,6 +195,28 @@ class Run:
         if self.file is not None:
             statistics.write(self.file, self.settled(), {**self.counted, "identity": self.request.identity})
             self.saved = self.counted["items"]
+
+
+@contextmanager
+def _unwritten(study: Study[Any], seen: Seen) -> Iterator[None]:
+    """A study of the user's own may not write over what it is shown: the others would count its numbers as theirs."""
+    if is_ours(study):
+        yield
+        return
+    visible = [] if seen.visible is None else [seen.visible]
+    tensors = [seen.weights, *visible, *seen.block.kept.values(), *seen.kept.values()]
+
+    def state() -> list[int]:
+        arrays = (zlib.crc32(array.tobytes()) for array in (seen.norms, seen.received))
+        return [*(tensor._version for tensor in tensors), *arrays]
+
+    before = state()
+    yield
+    if state() != before:
+        raise StudyError(
+            "It wrote over what it was shown, which the other studies read too.",
+            do="work on a copy, as in seen.weights.clone() or seen.norms.copy().",
+        )
 
 
 def spelled(tokenizer: Any | None, ids: list[int]) -> tuple[str, ...]:

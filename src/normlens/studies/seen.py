@@ -2,7 +2,8 @@
 
     received[b,h,j] = Σ_i α[b,h,i,j]      over the queries i of sequence b
 
-is enough for much, since ‖αf‖ = |α|·‖f‖ and ‖f‖ does not depend on the query.
+is enough for much where ‖αf‖ = |α|·‖f‖, since ‖f‖ does not depend on the query. Where something multiplies what a head
+writes before its output matrix, ‖αf‖ is kept for every query and key instead.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Seen:
     src: Group  # the tokens that are keys
     weights: Float[Tensor, "batch head tgt src"]
     visible: Bool[Tensor, "batch tgt src"] | None  # pairs that are real and not masked; None: all of them
-    norms: Float[np.ndarray, "batch head src"]  # ‖f(x)‖
+    norms: Float[np.ndarray, "batch head src"]  # ‖f(x)‖; NaN where f(x) alone does not exist
     received: Float[np.ndarray, "batch head src"]
     least: Float[np.ndarray, " head"]  # smallest α of each head, over visible pairs
     most: Float[np.ndarray, " head"]
@@ -137,12 +138,39 @@ class Seen:
         return self.sizes.sum(axis=-1) / self.queries[:, None]
 
     @property
+    def is_scaled(self) -> bool:
+        """Whether a gate, a scale or a norm stands before the output matrix, so that ‖αf‖ is not |α|·‖f‖."""
+        return "weighted_norms" in self.block.kept
+
+    @property
+    def reaching(self) -> Float[Tensor, "batch head tgt src"]:
+        """α times the scale of its query, where there is one."""
+        scales = self.block.kept.get("scales")
+        return self.weights if scales is None else self.weights * scales.float()[..., None]
+
+    @property
+    def weighted_norms(self) -> Float[Tensor, "batch head tgt src"]:
+        """‖αf(x)‖, of every query and key."""
+        if self.is_scaled:
+            return self.block.weighted_norms.float()
+        return self.weights.abs() * torch.from_numpy(self.norms).to(self.weights)[:, :, None]
+
+    def received_norms(
+        self, precision: type[np.floating[Any]] = np.float32, *, per_query: bool = False
+    ) -> Float[np.ndarray, "batch head src"]:
+        """Σ_i ‖αf(x)‖: what each key contributes to all queries, or the mean over them."""
+        count = self.queries[:, None, None] if per_query else 1
+        if self.is_scaled:
+            return (self.weighted_norms.sum(dim=2).cpu().numpy().astype(precision) / count).astype(precision)
+        return (self.sizes.astype(precision) / count).astype(precision) * self.norms
+
+    @property
     def contributions(self) -> Float[Tensor, "batch head tgt src"]:
         """‖αf(x)‖ of every key as a share of its query: rows add up to 1, or are 0 where nothing is contributed."""
         if "contributions" not in self.kept:
-            norms = self.weights.abs() * torch.from_numpy(self.norms).to(self.weights)[:, :, None]
-            norms /= norms.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(norms.dtype).tiny)
-            self.kept["contributions"] = norms
+            norms = self.weighted_norms
+            total = norms.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(norms.dtype).tiny)
+            self.kept["contributions"] = norms / total
         return self.kept["contributions"]
 
     @property
@@ -195,9 +223,16 @@ def seen_block(run: Facts, block: Block, tgt: Group, src: Group, number: int) ->
         src=src,
         weights=weights,
         visible=visible,
-        norms=block.transformed_norms.cpu().numpy(),
+        norms=_norms(block),
         received=weights.sum(dim=2).cpu().numpy(),
         least=least.cpu().numpy(),
         most=weights.amax(dim=(0, 2, 3)).cpu().numpy(),
         number=number,
     )
+
+
+def _norms(block: Block) -> Float[np.ndarray, "batch head src"]:
+    if block.no_transformed is None:
+        return block.transformed_norms.cpu().numpy()
+    batch, heads, _, src = block.weights.shape
+    return np.full((batch, heads, src), np.nan, np.float32)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -197,14 +198,15 @@ def _windows(lens: Lens, text: str, size: int) -> _Windows:
         raise SegmentError(f"a window of {size} tokens is too short.", do=f"use at least {special + 4}.")
     whole = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     stride = (size - special) // 2
-    cut = tokenizer(
-        text,
-        truncation=True,
-        max_length=size,
-        stride=stride,
-        return_overflowing_tokens=True,
-        return_special_tokens_mask=True,
-    )
+    with _cutting_the_end(tokenizer):
+        cut = tokenizer(
+            text,
+            truncation=True,
+            max_length=size,
+            stride=stride,
+            return_overflowing_tokens=True,
+            return_special_tokens_mask=True,
+        )
     real = [~np.array(mask, bool) for mask in cut["special_tokens_mask"]]
     step, total = size - special - stride, len(whole["input_ids"])
     first = [row * step for row in range(len(real))]
@@ -221,6 +223,16 @@ def _windows(lens: Lens, text: str, size: int) -> _Windows:
     names = tuple(str(token) for token in tokenizer.convert_ids_to_tokens(whole["input_ids"]))
     ends = np.array([end for _, end in whole["offset_mapping"]], np.int64)
     return _Windows(size, names, ends, list(cut["input_ids"]), real, first, owned)
+
+
+@contextmanager
+def _cutting_the_end(tokenizer: Any) -> Iterator[None]:
+    """A tokenizer that cuts texts at their beginning would give the windows from the last to the first."""
+    side, tokenizer.truncation_side = tokenizer.truncation_side, "right"
+    try:
+        yield
+    finally:
+        tokenizer.truncation_side = side
 
 
 def _layers(lens: Lens, cutting: Cutting) -> tuple[int, list[int]]:
@@ -256,7 +268,7 @@ def _received(block: Block) -> Float[Tensor, "batch src"]:
 
 def _received_norms(block: Block) -> Float[Tensor, "batch src"]:
     """The same of the contributions, each query's divided by their sum."""
-    norms = block.weights.float().abs() * block.transformed_norms.float()[:, :, None]
+    norms = block.weighted_norms.float()
     shares = norms / norms.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(norms.dtype).tiny)
     return _relative(shares, block["visible"])
 

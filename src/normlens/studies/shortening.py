@@ -158,7 +158,7 @@ def shorten(
     by_chance, tokens, whole, done = np.zeros((seeds, len(fractions))), np.zeros(len(fractions)), 0, 0
     for batch in in_batches(lens, corpus, length=length, limit=limit, batch_tokens=batch_tokens):
         wanted = np.array([class_of(lens, item) for item in batch.items])
-        all_scores = token_scores(lens, batch, layers)
+        all_scores = token_scores(lens, batch, layers, scores)
         chance = [random_scores(batch, number) for number in range(seed, seed + seeds)]
         whole += _right(lens, batch, chance[0], 1.0, wanted)
         for place, fraction in enumerate(fractions):

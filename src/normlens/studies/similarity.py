@@ -268,7 +268,7 @@ def _separators(seen: Seen) -> dict[str, Statistic]:
     src = seen.src
     members = np.stack([sentence_ends(src), src.special & np.isin(src.ids, special)], axis=-1).astype(np.float64)
     weights = seen.attention.sum(dim=2).cpu().double().numpy() / seen.queries[:, None, None]
-    norms = seen.sizes.astype(np.float64) * seen.norms
+    norms = seen.received_norms(np.float64)
     total = norms.sum(axis=-1, keepdims=True)
     norms = np.divide(norms, total, out=np.full_like(norms, np.nan), where=total > 0)
     shares = np.stack([weights @ members, norms @ members], axis=-1)

@@ -78,10 +78,10 @@ def _distance(result: Similarity) -> str:
         f"with {number(by_layer[least])} ({null})"
     )
     if late < early * (1 - CLEAR):
-        return f"High pairs get nearer, as the paper reports: they are {where}."
+        return f"High pairs get nearer, as Halevi et al. report: they are {where}."
     if late > early * (1 + CLEAR):
-        return f"High pairs get farther apart, against the paper: they are {where}."
-    return f"High pairs stay about as far apart, unlike the paper’s: they are {where}."
+        return f"High pairs get farther apart, unlike those of Halevi et al.: they are {where}."
+    return f"High pairs stay about as far apart, unlike those of Halevi et al.: they are {where}."
 
 
 def _same_sentence(result: Similarity) -> str:
@@ -101,9 +101,7 @@ def _same_sentence(result: Similarity) -> str:
     if not late > 1 + CLEAR:
         return f"There is no clear preference for the same sentence: high pairs share theirs {lift}; {alike}."
     if len(result.layers) > 1 and late > early * (1 + CLEAR):
-        return (
-            f"A preference for the same sentence grows, as the paper reports: high pairs share theirs {lift}; {alike}."
-        )
+        return f"A preference for the same sentence grows, as Halevi et al. report: pairs share theirs {lift}; {alike}."
     return (
         f"High pairs prefer the same sentence, and the last layers no more than the first: they share theirs {lift}; "
         f"{alike}."
@@ -127,7 +125,7 @@ def _repetition(result: Similarity) -> str:
         return f"No head pairs copies of a token {REPEATING:g} times as often as chance; the strongest is {strongest}."
     return (
         f"{repeating} of {count(heads)} heads pair copies of a token at least {REPEATING:g} times as often as chance, "
-        f"as the paper reports of some. The strongest is {strongest}."
+        f"as Halevi et al. report of some. The strongest is {strongest}."
     )
 
 
@@ -145,7 +143,7 @@ def _dominant(result: Similarity) -> list[str]:
     unlike, shuffled = (float(np.nanmean(values)) for values in (result.distinct, result.shuffled_distinct))
     numbers = f"{number(unlike)} different ones among {heads} heads, {number(shuffled)} when shuffled"
     if unlike > shuffled * (1 + CLEAR):
-        verdict = "The dominant tokens of a layer differ more than by chance, as the paper reports"
+        verdict = "The dominant tokens of a layer differ more than by chance, as Halevi et al. report"
     elif unlike < shuffled * (1 - CLEAR):
         verdict = "Heads of a layer share their dominant tokens more than by chance, so they are not unique to a head"
     else:
@@ -170,7 +168,7 @@ def _separators(result: Similarity) -> str:
         return f"Attention does not gather on separators in the last layers: {numbers}."
     if len(result.layers) > 1 and not late > early * (1 + CLEAR):
         return f"Attention gathers on separators, and no more in the last layers than in the first: {numbers}."
-    return f"Attention gathers on separators in the last layers, as the paper reports: {numbers}."
+    return f"Attention gathers on separators in the last layers, as Halevi et al. report: {numbers}."
 
 
 def exhibits(result: Similarity) -> list[Exhibit]:

@@ -147,7 +147,9 @@ class SinksStudy(Study[Sinks]):
         for name, values in zip(OF_SINKS, of_sinks.T, strict=True):
             finite = np.isfinite(values)
             statistics[name] = Moments.grouped(values[finite], head[finite], heads)
-        columns = seen.weights[batch, head, :, key].square().sum(dim=-1).cpu().double().numpy()
+        if seen.block.no_transformed is not None:
+            return statistics
+        columns = seen.reaching[batch, head, :, key].square().sum(dim=-1).cpu().double().numpy()
         vectors = seen["coordinates"][batch, head, key].cpu().numpy()
         statistics["written"] = Products.grouped(vectors, columns / seen.seen_by[batch, key], head, heads)
         return statistics
@@ -162,7 +164,9 @@ class SinksStudy(Study[Sinks]):
         layers, by_weights = sums.by_layer("rate_weights")
         rates = {measure: _stacked(sums.by_layer(f"rate_{measure}")[1], 1 + len(self.places)) for measure in MEASURES}
         received_weights, received_norms, ratio = (_stacked(sums.by_layer(name)[1]) for name in OF_SINKS)
-        rank = padded([layer.rank for layer in sums.by_layer("written")[1]]) if layers else ratio
+        written = dict(zip(*sums.by_layer("written"), strict=True))
+        unknown = np.full(ratio.shape[1], np.nan)
+        rank = padded([written[one].rank if one in written else unknown for one in layers]) if layers else ratio
         rate, rate_at = rates["weights"][..., 0], rates["weights"][..., 1:]
         return Sinks(
             kind=sums.kind,
@@ -217,6 +221,8 @@ class SinksStudy(Study[Sinks]):
 
     def _kind(self, rate: float, share: float, ratio: float, rank: float) -> str:
         if not rate >= self.often:
+            return ""
+        if not np.isfinite(ratio):
             return ""
         if ratio < self.short and share <= self.threshold:
             return "no-op"

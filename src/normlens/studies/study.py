@@ -53,6 +53,7 @@ class Needs:
     hidden_states: bool = False  # of the model's output, for `see_pass`
     whole_pass: bool = False  # every block of a batch at once, for `see_pass`
     ranks: bool = False  # frequency ranks of tokens: `run.ranks`
+    transformed: bool = False  # ‖f(x)‖ itself: blocks in which f(x) alone does not exist are left out
 
 
 @runtime_checkable
@@ -169,14 +170,18 @@ def _check_adds(name: str, before: Any, statistic: Any) -> None:
         )
 
 
+def is_ours(study: Study[Any]) -> bool:
+    """Whether a study came with normlens, and was not written by a user."""
+    return type(study).__module__.startswith("normlens.")
+
+
 @contextmanager
 def named(study: Study[Any], method: str) -> Iterator[None]:
     """Whatever goes wrong inside is said with the study and the method it went wrong in."""
     try:
         yield
     except NormlensError as error:
-        is_ours = type(study).__module__.startswith("normlens.")
-        where = f"The study '{study.name}'" if is_ours else f"The study '{study.name}' failed in {method}()"
+        where = f"The study '{study.name}'" if is_ours(study) else f"The study '{study.name}' failed in {method}()"
         what = f"{where}: {error.what}"
         raise StudyError(what, got=error.got, cause=error.cause, do=error.do) from error
     except Exception as error:

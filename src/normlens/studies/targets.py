@@ -48,9 +48,10 @@ from normlens.studies.predicates import (
     pair_masks,
 )
 from normlens.studies.seen import Facts, Seen
-from normlens.studies.study import Study
+from normlens.studies.study import Study, StudyError
 from normlens.studies.sums import Sums, padded
 
+BESIDE = ("entropy", "distance")  # columns of a head beside the shares of its targets
 MOST = 0.5  # a head with a larger share is said to attend mostly there
 
 
@@ -125,6 +126,13 @@ class TargetsStudy(Study[Targets]):
 
     def __init__(self, *, offsets: tuple[int, ...] = (), own: Mapping[str, Own] = NO_FUNCTIONS) -> None:
         self.offsets, self.own = offsets_of(offsets), own_predicates(own)
+        taken = next((name for name in self.own if name in BESIDE), None)
+        if taken is not None:
+            raise StudyError(
+                f"A predicate cannot be called '{taken}'.",
+                cause=f"every head has a column {taken} already.",
+                do="choose another name.",
+            )
         steps = {predicate.name: predicate for predicate in map(offset, self.offsets)}
         self.predicates = {**PREDICATES, **steps, **self.own}
 

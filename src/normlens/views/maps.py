@@ -183,7 +183,7 @@ def attention(
 
 
 def quantity_maps(arrays: dict[str, np.ndarray], declared: dict[str, Quantity] | None = None) -> tuple[Map, ...]:
-    """Maps of quantities; ‖αf(x)‖ is not stored beside the two it follows from, and α below 0 makes it signed."""
+    """Maps of quantities; ‖αf(x)‖ follows from α and ‖f(x)‖ unless it is given, and α below 0 makes it signed."""
     quantities = {**QUANTITIES, **(declared or {})}
     factors = ("weights", "transformed_norms")
     maps = {
@@ -191,8 +191,7 @@ def quantity_maps(arrays: dict[str, np.ndarray], declared: dict[str, Quantity] |
             quantities[name], values, signed=quantities[name].signed or bool((values < 0).any() and name == "weights")
         )
         for name, values in arrays.items()
-        if name != "weighted_norms" or not set(factors) <= set(arrays)
     }
-    if set(factors) <= set(arrays):
+    if set(factors) <= set(arrays) and "weighted_norms" not in arrays:
         maps["weighted_norms"] = Map.of(QUANTITIES["weighted_norms"], None, product=factors)
     return tuple(maps[name] for name in sorted(maps, key=list(quantities).index))

@@ -152,20 +152,24 @@ def _table(got: Received) -> str:
     heads = " or ".join(map(str, got.heads))
     over = f"mean over {got.layers} layer{'s' * (got.layers != 1)} x {heads} heads and all queries"
     column = BAR + 7
+    length = [] if got.transformed is None else [f"{'norm ‖f(x)‖':{column}}"]
     lines = [
         f"{KINDS.get(got.kind, got.kind)}, {over}",
-        f"{'token':{label}}  {'attention received':{column}}  {'norm ‖f(x)‖':{column}}  share of contributions ‖αf(x)‖",
+        "  ".join(
+            [f"{'token':{label}}", f"{'attention received':{column}}", *length, "share of contributions ‖αf(x)‖"]
+        ),
     ]
     share = max(float(got.weight.max()), float(got.norm.max()), 1e-12)  # one scale, so the two bars can be compared
-    size = max(float(got.transformed.max()), 1e-12)
+    sizes = got.weight * 0 if got.transformed is None else got.transformed
+    size = max(float(sizes.max()), 1e-12)
     for row in shown:
         if row is None:
             lines.append(f"⋮ {len(got.side.tokens) - len(shown) + 1} tokens left out")
             continue
-        weight, norm, length = (float(x[row]) for x in (got.weight, got.norm, got.transformed))
+        weight, norm, mean = (float(x[row]) for x in (got.weight, got.norm, sizes))
         cells = [
             f"{weight:6.1%} {_bar(weight / share)}",
-            f"{length:6.3g} {_bar(length / size)}",
+            *(f"{mean:6.3g} {_bar(mean / size)}" for _ in length),
             f"{norm:6.1%} {_bar(norm / share)}",
         ]
         lines.append(f"{fit(got.side.tokens[row], label)}  {'  '.join(cells)}".rstrip())

@@ -64,7 +64,7 @@ def draw(grids: Grids) -> Figure:
             bar = figure.colorbar(mesh, ax=axes, fraction=0.06, pad=0.03, aspect=deep / 0.12)
             bar.outline.set_visible(False)  # type: ignore[operator]
             bar.ax.tick_params(length=2, pad=2)
-            bar.ax.locator_params(nbins=5)
+            bar.ax.locator_params(nbins=max(2, min(5, int(deep / 0.2))))
     for spare in places[len(grids.grids) :]:
         spare.set_visible(False)
     return figure
@@ -89,6 +89,7 @@ def _layout(grids: Grids, rows: int, columns: int) -> Layout:
         left, beside = max(width_of(name, LETTERS) for name in grids.rows) + 0.15, 0.35
         across = next((across for across in range(most, 0, -1) if room(across, left, beside) >= READABLE), 1)
         return Layout(across, min(0.42, room(across, left, beside)), 0.3, left, beside, 0.68, 2.0)
+    most = -(-len(grids.grids) // -(-len(grids.grids) // most))  # four maps are two lines of two, not three and one
     has_numbers = any(grid.numbers for grid in grids.grids)
     wide = min(0.4 if has_numbers else 0.235, room(most, 0.0, 1.15))
     high = min(0.3 if has_numbers else 0.235, max(wide, 0.07), 6.5 / rows / -(-len(grids.grids) // most))
