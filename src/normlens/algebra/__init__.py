@@ -13,6 +13,8 @@ from normlens.algebra.attention import transformed as transformed
 from normlens.algebra.attention import transformed_norms as transformed_norms
 from normlens.algebra.attention import transformed_sums as transformed_sums
 from normlens.algebra.attention import weighted_norms as weighted_norms
+from normlens.algebra.expansion import Variant as Variant
+from normlens.algebra.expansion import expansion_rate as expansion_rate
 from normlens.algebra.feedforward import FeedForward as FeedForward
 from normlens.algebra.mixture import Expert as Expert
 from normlens.algebra.mixture import Mixture as Mixture

@@ -102,6 +102,13 @@ class FeedForward:
     def _biases(self) -> tuple[Tensor | None, ...]:
         return (self.bias,) if self.up is None else (self.up_bias, self.bias)
 
+    def added(self) -> Float[Tensor, "batch tgt model"]:
+        """What it wrote in the pass, at the end of the layer."""
+        written = self.value
+        for step in self.steps:
+            written = step(written)
+        return written
+
     def rebuilt(self) -> list[tuple[Tensor, Tensor]]:
         """What it read and what it wrote, each computed anew and as the pass had it: they are to be the same."""
         pairs = [(self.reads.whole @ self.weight + _of(self.bias, self.weight), self.sums)]

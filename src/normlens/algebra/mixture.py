@@ -70,6 +70,13 @@ class Mixture:
             written.index_add_(0, one.at, vectors[:, 0].to(written))
         return written.view_as(self.reads.whole)
 
+    def added(self) -> Float[Tensor, "batch tgt model"]:
+        """What all experts wrote in the pass, at the end of the layer."""
+        written = torch.zeros_like(self.reads.whole).flatten(0, 1)
+        for one in self.experts:
+            written.index_add_(0, one.at, one.layer.added()[:, 0].to(written))
+        return written.view_as(self.reads.whole)
+
     def add(self, parts: Tensor, read: Float[Tensor, "batch query src model"], some: slice, rule: Rule) -> None:
         """What every key puts into some queries by way of the experts, added to `parts`."""
         tgt = self.reads.whole.shape[1]

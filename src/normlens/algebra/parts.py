@@ -70,6 +70,13 @@ class Stage:
     layers: tuple[Any, ...] = ()  # the feed-forward blocks that join on the way, see feedforward.py
     one_side: bool = True  # keys are the same tokens as queries, so what is a token's own is a part like the others
 
+    def full(self) -> Float[Tensor, "batch tgt model"]:
+        """What the model computed at this point, with what feed-forward blocks add."""
+        state = self.whole
+        for layer in self.layers:
+            state = state + layer.added()
+        return state
+
     def along(self, vectors: Tensor) -> Tensor:
         """Vectors (batch, tgt, …, model) through the steps."""
         for step in self.steps:

@@ -1,6 +1,7 @@
 """Which states of a block are its residual sum, its norm and the end of its layer: read once, on the probe.
 
     residual    o + x                      normed    N(o + x), where the layer goes on with the normed vector
+    joined      what the feed-forward block is added to, with what it adds, before any norm behind it
     output      the end of the layer: the feed-forward block added, and normed where the layer goes on with that
 
 A later pass keeps the states of these numbers, and they must have come about in the same way.
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from normlens.capture.labels import Followed, Linear, Term
 
 Scope = str  # one of SCOPES
-SCOPES = ("residual", "normed", "encoder", "output")
+SCOPES = ("residual", "normed", "encoder", "joined", "output")
 NEAREST = "nearest"  # for ALTI: normed where there is such a state, else residual
 NO_NORM = "no norm follows the sum with the residual in this block"
 NO_FEEDFORWARD = "no feed-forward block follows it"
@@ -104,7 +105,7 @@ class _Read:
         if self.joined is None:
             end = self.after_sum if path.has("normed") else self.sum
             self._set(path, "encoder", end)
-            path.reasons["output"] = NO_FEEDFORWARD
+            path.reasons.update(dict.fromkeys(("joined", "output"), NO_FEEDFORWARD))
             return path
         parallel = self.joined is self.sum
         end_is_normed = self.sum_is_normed if parallel else self.end_is_normed
@@ -115,6 +116,12 @@ class _Read:
             self._set(path, "output", end)
         else:
             path.reasons["output"] = f"what joins next cannot be split: {unsplit}"
+        if parallel:
+            path.reasons["joined"] = "the feed-forward block runs beside the attention"
+        elif unsplit is None:
+            self._set(path, "joined", self.joined)
+        else:
+            path.reasons["joined"] = path.reasons["output"]
         return path
 
     def _unsplit(self, term: Term) -> str | None:

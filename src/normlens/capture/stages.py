@@ -153,4 +153,4 @@ class _Rows:
 
 
 def _left_out(term: Term, scope: Scope) -> bool:
-    return scope != "output" and term.source.kind in ("feedforward", "other", "companion", "stranger")
+    return scope not in ("joined", "output") and term.source.kind in ("feedforward", "other", "companion", "stranger")

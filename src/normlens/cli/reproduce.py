@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   normlens reproduce kobayashi2020 --data unlabeled_attn.pkl
   normlens reproduce kobayashi2020 --data unlabeled_attn.pkl --model folder/bert-base-uncased --out paper
   normlens reproduce kobayashi2020 --data unlabeled_attn.pkl --out paper --resume     # after an interruption
+  normlens reproduce kobayashi2021 --data unlabeled_attn.pkl --out mixing     # how much attention mixes tokens
   normlens reproduce kobayashi2020 --data my.txt --model my-bert --limit 50           # stand-ins, to try it
 """
 
@@ -34,12 +35,13 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "reproduce",
-        description="Run the experiments of Kobayashi et al. (2020) on BERT and print the paper's numbers beside the "
+        description="Run the experiments of Kobayashi et al. (2020, or 2021 on mixing) on BERT and print the "
+        "paper's numbers beside the "
         "measured ones, cell by cell. Checksums show whether the data is the paper's. Cells may differ: the exit code "
         "is 0 all the same.",
         epilog=EXAMPLES,
     )
-    parser.add_argument("paper", choices=("kobayashi2020",), metavar="PAPER", help="kobayashi2020")
+    parser.add_argument("paper", choices=papers.PAPERS, metavar="PAPER", help=" or ".join(papers.PAPERS))
     parser.add_argument(
         "--data", default=FILE, metavar="F", help=f"{FILE} of Clark et al. (2019), or a corpus in its place"
     )
@@ -79,6 +81,7 @@ def run(options: argparse.Namespace) -> int:
         findings, comparison = papers.reproduce(
             lens,
             data,
+            paper=options.paper,
             ranks=options.ranks,
             limit=options.limit,
             folder=options.out,

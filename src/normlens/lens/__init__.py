@@ -24,7 +24,9 @@ from normlens.lens.lens import PartlyExact as PartlyExact
 from normlens.lens.lens import load as load
 from normlens.lens.one_pass import ReconstructionError as ReconstructionError
 from normlens.lens.pictured import NothingToShow as NothingToShow
+from normlens.lens.singular import ExpansionRates as ExpansionRates
 from normlens.lens.singular import SingularValues as SingularValues
+from normlens.lens.singular import expansion_rates as expansion_rates
 from normlens.lens.singular import singular_values as singular_values
 from normlens.lens.table import TablesMissing as TablesMissing
 from normlens.lens.table import import_pandas as import_pandas

@@ -80,6 +80,11 @@ class Block:
         return self["output_norms"]
 
     @property
+    def joined_norms(self) -> Float[Tensor, "batch tgt src"]:
+        """The same with the feed-forward block and its residual, before any norm behind it."""
+        return self["joined_norms"]
+
+    @property
     def output_norms_both(self) -> Float[Tensor, "batch tgt src"]:
         """The same with the other rule for a gated feed-forward block: half by its gate, half by its units."""
         return self["output_norms_both"]
@@ -113,6 +118,31 @@ class Block:
     def mixing_output(self) -> Float[Tensor, "batch tgt"]:
         """The same at the end of the layer, with its feed-forward block."""
         return self["mixing_output"]
+
+    @property
+    def layer_inputs(self) -> Float[Tensor, "batch tgt model"]:
+        """x, what the residual carries past the attention block."""
+        return self["layer_inputs"]
+
+    @property
+    def attended_states(self) -> Float[Tensor, "batch tgt model"]:
+        """x + o, before any norm behind it."""
+        return self["attended_states"]
+
+    @property
+    def feedforward_inputs(self) -> Float[Tensor, "batch tgt model"]:
+        """x′, what the residual carries past the feed-forward block."""
+        return self["feedforward_inputs"]
+
+    @property
+    def feedforward_states(self) -> Float[Tensor, "batch tgt model"]:
+        """x′ + FF, before any norm behind it."""
+        return self["feedforward_states"]
+
+    @property
+    def layer_outputs(self) -> Float[Tensor, "batch tgt model"]:
+        """The vectors at the end of the layer."""
+        return self["layer_outputs"]
 
     @property
     def transformed(self) -> Float[Tensor, "batch head src model"]:

@@ -87,3 +87,18 @@ def mixing_output(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "ba
 def alti(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch tgt src"]:
     """Shares by proximity, after the norm behind the residual where there is one."""
     return algebra.alti(stage, sent)
+
+
+def own_state(stage: algebra.Stage) -> Float[Tensor, "batch tgt model"]:
+    """What each token has of its own: at the residual, the input of the layer."""
+    return stage.own
+
+
+def state(stage: algebra.Stage) -> Float[Tensor, "batch tgt model"]:
+    """The state without what feed-forward blocks add."""
+    return stage.whole
+
+
+def full_state(stage: algebra.Stage) -> Float[Tensor, "batch tgt model"]:
+    """The state with what feed-forward blocks add."""
+    return stage.full()

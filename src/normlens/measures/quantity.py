@@ -19,7 +19,7 @@ RECORD = {  # fields of the record of a block that a quantity may need, beside o
     "values": ("batch", "head", "src", "head_dim"),
     "out_weight": ("head", "head_dim", "model"),
 }
-STAGES = ("residual", "normed", "encoder", "output", "nearest")  # points of the layer that a quantity may need
+STAGES = ("residual", "normed", "encoder", "joined", "output", "nearest")  # points of the layer that it may need
 FACTORS = ("scales", "gates")  # of the record, where something multiplies what a head writes before its output matrix
 WITH_FACTORS = ("weighted_norms", "summed_norms", "head_outputs", "head_vectors")  # computed with them
 SHARED = ("gram", "norms", "scores", "sent")  # worked out at most once for a block, for several quantities of ours
@@ -170,6 +170,11 @@ _LAYER = (
         _MAP, ("sent", "output"), _ours("output_norms"), role="contribution", batched=True,
     ),
     Quantity(
+        "joined_norms", "‖F‖ before the norm",
+        "Contribution of the key with the feed-forward block and its residual, before any norm behind it.",
+        _MAP, ("sent", "joined"), _ours("output_norms"), role="contribution", batched=True,
+    ),
+    Quantity(
         "output_norms_both", "‖F‖ (both)",
         "The same, with a gated feed-forward block shared out half by its gate and half by its units.",
         _MAP, ("sent", "output"), _ours("output_norms_both"), role="contribution", batched=True,
@@ -203,8 +208,31 @@ _LAYER = (
         _TOKEN, ("sent", "output"), _ours("mixing_output"), batched=True, one_side=True,
     ),
 )  # fmt: skip
+_VECTORS = ("batch", "tgt", "model")
+_STATES = (
+    Quantity(
+        "layer_inputs", "x", "Vector of the token that the residual carries past the attention block.",
+        _VECTORS, ("residual",), _ours("own_state"), signed=True, batched=True,
+    ),
+    Quantity(
+        "attended_states", "x+o", "Sum of the residual and what attention adds, before any norm behind it.",
+        _VECTORS, ("residual",), _ours("state"), signed=True, batched=True,
+    ),
+    Quantity(
+        "feedforward_inputs", "x′", "Vector of the token that the residual carries past the feed-forward block.",
+        _VECTORS, ("joined",), _ours("state"), signed=True, batched=True,
+    ),
+    Quantity(
+        "feedforward_states", "x′+FF", "Sum of that residual and what the feed-forward block adds, before any norm.",
+        _VECTORS, ("joined",), _ours("full_state"), signed=True, batched=True,
+    ),
+    Quantity(
+        "layer_outputs", "y", "Vector of the token at the end of the layer.",
+        _VECTORS, ("output",), _ours("full_state"), signed=True, batched=True,
+    ),
+)  # fmt: skip
 DECLARED: dict[str, Quantity] = {
-    quantity.name: quantity for quantity in (*_PAPER, *_LAYER, *_HALEVI, *_OF_KEYS, *_OF_QUERIES, *_OF_PAIRS)
+    quantity.name: quantity for quantity in (*_PAPER, *_LAYER, *_STATES, *_HALEVI, *_OF_KEYS, *_OF_QUERIES, *_OF_PAIRS)
 }
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType(DECLARED)
 DEFAULT = ("weights", "transformed_norms", "weighted_norms", "summed_norms")

@@ -14,4 +14,7 @@ from normlens.statistics.moments import Moments as Moments
 from normlens.statistics.products import Products as Products
 from normlens.statistics.ranks import Ranks as Ranks
 from normlens.statistics.ranks import pooled as pooled
+from normlens.statistics.regression import RIDGE as RIDGE
+from normlens.statistics.regression import Fit as Fit
+from normlens.statistics.regression import Regression as Regression
 from normlens.statistics.sample import Sample as Sample

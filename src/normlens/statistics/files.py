@@ -18,10 +18,13 @@ from normlens.statistics.histogram import Histogram
 from normlens.statistics.moments import Moments
 from normlens.statistics.products import Products
 from normlens.statistics.ranks import Ranks
+from normlens.statistics.regression import Regression
 from normlens.statistics.sample import Sample
 
-Statistic = Moments | Histogram | Products | Ranks | Sample
-KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Moments, Histogram, Products, Ranks, Sample)}
+Statistic = Moments | Histogram | Products | Ranks | Regression | Sample
+KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Moments, Histogram, Products, Ranks, Regression, Sample)
+}
 
 
 class StateError(NormlensError):

@@ -26,6 +26,11 @@ class Sample:
         """Rows drawn from a stream; with a `ceiling` they are those whose priority came out below it."""
         return Sample(size, ceiling * random.random(len(rows)), rows.astype(np.float64))._cut()
 
+    @staticmethod
+    def largest(rows: Shaped[np.ndarray, "row column"], by: Float[np.ndarray, " row"], *, size: int) -> Sample:
+        """No chance: the rows for which `by` is largest, the largest first."""
+        return Sample(size, -by.astype(np.float64), rows.astype(np.float64))._cut()
+
     def __add__(self, other: Sample) -> Sample:
         priority = np.concatenate([self.priority, other.priority])
         return Sample(self.size, priority, np.concatenate([self.rows, other.rows]))._cut()

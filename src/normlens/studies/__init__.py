@@ -3,6 +3,8 @@
 Room: from a corpus and a proved model to results and their sections. No HTML, no matplotlib.
 """
 
+from normlens.studies.amplification import Amplification as Amplification
+from normlens.studies.amplification import AmplificationStudy as AmplificationStudy
 from normlens.studies.batches import Batch as Batch
 from normlens.studies.batches import Group as Group
 from normlens.studies.batches import batches as batches
@@ -19,6 +21,8 @@ from normlens.studies.dispersion import Spread as Spread
 from normlens.studies.dispersion import stretch as stretch
 from normlens.studies.distances import Distances as Distances
 from normlens.studies.distances import DistancesStudy as DistancesStudy
+from normlens.studies.expansion import Expansion as Expansion
+from normlens.studies.expansion import ExpansionStudy as ExpansionStudy
 from normlens.studies.findings import Findings as Findings
 from normlens.studies.forgetting import Forgetting as Forgetting
 from normlens.studies.forgetting import ForgettingStudy as ForgettingStudy
@@ -27,6 +31,8 @@ from normlens.studies.heads import HEAD_STUDIES as HEAD_STUDIES
 from normlens.studies.heads import heads as heads
 from normlens.studies.importance import Importance as Importance
 from normlens.studies.importance import ImportanceStudy as ImportanceStudy
+from normlens.studies.linearity import Linearity as Linearity
+from normlens.studies.linearity import LinearityStudy as LinearityStudy
 from normlens.studies.losses import LOSSES as LOSSES
 from normlens.studies.maps import Maps as Maps
 from normlens.studies.maps import MapsStudy as MapsStudy
@@ -34,12 +40,16 @@ from normlens.studies.masks import Masks as Masks
 from normlens.studies.masks import MasksStudy as MasksStudy
 from normlens.studies.means import extremes as extremes
 from normlens.studies.means import mean_over as mean_over
+from normlens.studies.mixing import Mixing as Mixing
+from normlens.studies.mixing import MixingStudy as MixingStudy
 from normlens.studies.per_head import HeadColumn as HeadColumn
 from normlens.studies.per_head import PerHead as PerHead
 from normlens.studies.planted import planted as planted
 from normlens.studies.predicates import Predicate as Predicate
 from normlens.studies.predicates import Token as Token
 from normlens.studies.pruning import HeadImportance as HeadImportance
+from normlens.studies.redundancy import Redundancy as Redundancy
+from normlens.studies.redundancy import RedundancyStudy as RedundancyStudy
 from normlens.studies.relations import Relations as Relations
 from normlens.studies.relations import RelationsStudy as RelationsStudy
 from normlens.studies.removal import importance as importance

@@ -13,19 +13,24 @@ from normlens.corpora import corpus as as_corpus
 from normlens.errors import NormlensError, nearest
 from normlens.exhibits import as_json, drawn, page, write
 from normlens.lens import Lens, import_pandas
+from normlens.studies.amplification import AmplificationStudy
 from normlens.studies.categories import CategoriesStudy
 from normlens.studies.changes import ChangesStudy
 from normlens.studies.contrast import ContrastStudy
 from normlens.studies.correlation import CorrelationStudy
 from normlens.studies.dispersion import DispersionStudy
 from normlens.studies.distances import DistancesStudy
+from normlens.studies.expansion import ExpansionStudy
 from normlens.studies.findings import FILE, HEADS, Findings
 from normlens.studies.forgetting import ForgettingStudy
 from normlens.studies.frequency import FrequencyStudy
 from normlens.studies.importance import ImportanceStudy
+from normlens.studies.linearity import LinearityStudy
 from normlens.studies.maps import MapsStudy
 from normlens.studies.masks import MasksStudy
+from normlens.studies.mixing import MixingStudy
 from normlens.studies.patterns import PatternsStudy
+from normlens.studies.redundancy import RedundancyStudy
 from normlens.studies.relations import RelationsStudy
 from normlens.studies.request import request
 from normlens.studies.retrieval import RetrievalStudy
@@ -58,6 +63,11 @@ STUDIES: dict[str, Study[Any]] = {
         ForgettingStudy(),
         ImportanceStudy(),
         ChangesStudy(),
+        MixingStudy(),
+        ExpansionStudy(),
+        RedundancyStudy(),
+        LinearityStudy(),
+        AmplificationStudy(),
     )
 }
 DEFAULT = ("dispersion", "categories", "correlation", "frequency")  # those of the 2020 paper
