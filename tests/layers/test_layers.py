@@ -212,3 +212,25 @@ def test_what_the_probe_did_not_show_is_refused_in_the_pass():
     finally:
         handle.remove()
     lens.trace(ids(built), fields=("residual_norms",))
+
+
+CHAINED = """
+bert roberta distilbert electra deberta mpnet xlnet gpt2 gpt_neo gptj gpt_neox bloom falcon opt llama qwen3 gemma2 olmo2
+granite cohere phi mixtral deepseek_v3 gpt_oss vit dinov2 wav2vec2 afmoe
+""".split()
+
+
+@pytest.mark.parametrize("kind", CHAINED)
+def test_the_end_of_a_layer_is_what_the_residual_of_the_next_one_carries(kind):
+    """Adding up does not prove the name of a state; that the next layer begins with it does."""
+    built = probes.build(kind)
+    inputs = built.probes[0].inputs
+    lens = nl.load(built.model, probe=inputs)
+    blocks = lens.trace(inputs, fields=("layer_inputs", "layer_outputs", "residual_norms")).blocks
+    assert all("residual_norms" in block.kept for block in blocks)
+    compared = 0
+    for block, following in zip(blocks, blocks[1:], strict=False):
+        if "layer_outputs" in block.kept and block["layer_outputs"].shape == following["layer_inputs"].shape:
+            torch.testing.assert_close(block["layer_outputs"], following["layer_inputs"], rtol=1e-4, atol=1e-5)
+            compared += 1
+    assert compared
