@@ -1,5 +1,7 @@
 """Residual, norm and feed-forward block: every quantity is that of vectors written out, in every form of a layer."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from slow_layers import Notes, attention_parts, layer_norm, mixing, rms_norm, shared_out, with_own
@@ -229,7 +231,7 @@ def test_the_end_of_a_layer_is_what_the_residual_of_the_next_one_carries(kind):
     blocks = lens.trace(inputs, fields=("layer_inputs", "layer_outputs", "residual_norms")).blocks
     assert all("residual_norms" in block.kept for block in blocks)
     compared = 0
-    for block, following in zip(blocks, blocks[1:], strict=False):
+    for block, following in pairwise(blocks):
         if "layer_outputs" in block.kept and block["layer_outputs"].shape == following["layer_inputs"].shape:
             torch.testing.assert_close(block["layer_outputs"], following["layer_inputs"], rtol=1e-4, atol=1e-5)
             compared += 1

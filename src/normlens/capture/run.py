@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from normlens.capture.compare import output_tolerance, relative_difference, tensors, tolerance
-from normlens.capture.flow import Wanted
+from normlens.capture.following import Wanted
 from normlens.capture.implementation import beyond_reading, switched
 from normlens.capture.record import Attended, Ran
 from normlens.capture.tap import Tap

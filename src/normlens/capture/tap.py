@@ -22,7 +22,8 @@ from normlens.capture.calls import tensors_in
 from normlens.capture.chains import Pending, Reader, composed
 from normlens.capture.descent import Statistic, descended, is_in_place
 from normlens.capture.factors import folded
-from normlens.capture.flow import Flow, Wanted
+from normlens.capture.flow import follow as follow_on
+from normlens.capture.following import Following, Wanted
 from normlens.capture.fused import SCALED, attention_weights, multi_head
 from normlens.capture.heads import together
 from normlens.capture.layout import Layout, LayoutError
@@ -85,7 +86,7 @@ class Tap(TorchFunctionMode):
         self.names, self.on_block, self.where = names, on_block, where
         self.chains, self.scores = chains or {}, scores
         self.positions = Positions()
-        self.flow = None if states is None else Flow(self.positions, states, self._hand_out)
+        self.flow = None if states is None else Following(self.positions, states, self._hand_out)
         self.softmaxes: list[Softmax] = []
         self.pieces: list[Piece] = []
         self.seen: list[Seen] = []
@@ -114,7 +115,7 @@ class Tap(TorchFunctionMode):
         result = func(*args, **kwargs)
         follow(self.positions, name, func, args, kwargs, result)
         if self.flow is not None:
-            self.flow.follow(name, func, args, kwargs, result, given)
+            follow_on(self.flow, name, func, args, kwargs, result, given)
         if name in MATRICES:
             self._matrix(name, args, kwargs, result)
         elif name == "softmax":
