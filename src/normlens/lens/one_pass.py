@@ -177,10 +177,10 @@ class Pass:
             for scope in reversed(stages_of(quantity))
             if not wire.path.has(scope)
         }
-        if attended.no_transformed is not None:
-            absent |= {name: attended.no_transformed for name in QUANTITIES if needs_transformed(name)}
         fields = [name for name in fields if name not in absent and (one_side or not QUANTITIES[name].one_side)]
         stages = self._stages(attended, wire, fields, one_side)
+        if attended.no_transformed is not None:
+            absent |= {name: attended.no_transformed for name in QUANTITIES if needs_transformed(name)}
         numbers = measured(attended, fields, chosen, tgt.kept, src.kept, stages)
         return Block(
             kind=wire.kind,
