@@ -30,7 +30,10 @@ def stage(followed: Followed, path: Path, scope: Scope, *, one_side: bool = True
     state, value = found
     if state.spelling != path.spellings[scope]:
         raise PathError("what follows it is put together in another way than on the probe")
-    return _Rows(followed, one_side).stage(state, value, scope)
+    try:
+        return _Rows(followed, one_side).stage(state, value, scope)
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:  # a form nobody foresaw
+        raise PathError(f"its terms cannot be put together ({type(error).__name__})") from error
 
 
 def proved_paths(blocks: Sequence[Followed]) -> dict[int, Path]:
