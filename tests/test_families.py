@@ -18,9 +18,15 @@ qwen3 gemma gemma2 gemma3_text gpt_oss phi3 deepseek_v3 jamba t5 mt5 bart mbart 
 speech_to_text wav2vec2 hubert vit deit swin beit clip siglip dinov2 qwen2_vl_text trocr blip_2_qformer
 """.split()
 GATED = """
-qwen3_next qwen3_5 qwen4_exp afmoe step3p5 step3p7 minicpmv4_6 minicpmv4_7 minicpm_ocr bitnet kosmos-2 granite_swa
+qwen3_next qwen3_5_text qwen4_exp_text afmoe step3p5 step3p7 minicpmv4_7 bitnet kosmos-2 granite_swa
 granitemoe_swa laguna axk2 beam hy_v4 muse_glimmer muse_spark hrm_text diffllama aimv2
 """.split()
+WITH_IMAGES = [
+    "qwen3_5",
+    "qwen4_exp",
+    "minicpmv4_6",
+    "minicpm_ocr",
+]  # their probe is a batch that is traced text by text
 REFUSED = {
     "deepseek_v4": "'bmm', which is not a plain matrix",
     "longformer": "does not multiply the values",
@@ -42,6 +48,14 @@ def test_every_block_is_exact(kind):
         if block.no_transformed is None:
             assert block.transformed_norms.shape == block.weights.shape[:2] + block.weights.shape[3:]
         assert bool((block.summed_norms <= block.weighted_norms.sum(dim=1) * (1 + 1e-5) + 1e-12).all())
+
+
+@pytest.mark.parametrize("kind", WITH_IMAGES)
+def test_every_block_of_a_gated_model_that_reads_images_is_exact(kind):
+    built = probes.build(kind)
+    lens = nl.load(built.model, probe=built.probes[0].inputs)
+    assert lens.wires
+    assert all(wire.exact and wire.error < 1e-5 for wire in lens.wires)
 
 
 @pytest.mark.parametrize("kind", [*GATED, "bailing_hybrid"])

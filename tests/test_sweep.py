@@ -32,7 +32,9 @@ def test_a_type_is_exact_only_if_every_proof_holds(sweep):
     assert row(sweep, "padded", padding="differs", blocks=(good,)).status == "exact for texts one by one: by 4e-01"
     assert row(sweep, "contradicted", blocks=(good, bad)).status == "its weights differ"
     page = sweep._page([row(sweep, "good", blocks=(good,)), row(sweep, "bad", padding="differs", blocks=(good,))])
-    counts = dict(re.findall(r"^\| \**([a-z ]+?)\** \| \**(\d+)\** \|", page, re.MULTILINE))
+    of_attention, of_layers = page.split("## Every model type")[0].split("Behind the attention")
+    counts = dict(re.findall(r"^\| \**([a-z ]+?)\** \| \**(\d+)\** \|", of_attention, re.MULTILINE))
+    assert "| **the whole layer** | **2** |" in of_layers
     none = dict.fromkeys(sweep.RESULTS_MEAN, "0")
     assert counts == none | {"exact": "1", "exact one by one": "1", "all": "2"}
 

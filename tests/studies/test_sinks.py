@@ -131,7 +131,7 @@ def test_the_report_says_what_the_heads_are(parked):
         (1.0, 0.31, 0.5, 2.0, "broadcast"),
         (1.0, 0.31, 0.5, 2.1, "neither"),
         (1.0, 0.3, 0.5, 1.0, "neither"),
-        (1.0, 0.9, np.nan, 1.0, "neither"),
+        (1.0, 0.9, np.nan, 1.0, ""),  # without ‖f(x)‖ there is no verdict
         (np.nan, np.nan, np.nan, np.nan, ""),
     ],
 )
