@@ -327,7 +327,7 @@ attention:
 
 def _parts(rows: list[Row]) -> list[str]:
     """How many types are exact in each part of the layer, and in all of it."""
-    lines = [f"| {word}, or without it | {sum(row.whole(part) for row in rows)} |" for part, word in PARTS.items()]
+    lines = [f"| {word}, or none was seen | {sum(row.whole(part) for row in rows)} |" for part, word in PARTS.items()]
     whole = sum(all(row.whole(part) for part in PARTS) for row in rows)
     return [*lines, f"| **the whole layer** | **{whole}** |"]
 

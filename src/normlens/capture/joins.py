@@ -64,6 +64,7 @@ def summed(here: Following, block: int, name: str, args: tuple[Any, ...], kwargs
         elif label is not None:
             words.append("join")
             reason = label.reason if isinstance(label, Other) else "it is added before its end is known"
+            reason = reason or "it is computed cell by cell from the state itself"
             terms.append(here.joined(value, factor, reason, state))
         else:
             source = here.beside(value, factor, state.place)

@@ -18,7 +18,7 @@ Scope = str  # one of SCOPES
 SCOPES = ("residual", "normed", "encoder", "joined", "output")
 NEAREST = "nearest"  # for ALTI: normed where there is such a state, else residual
 NO_NORM = "no norm follows the sum with the residual in this block"
-NO_FEEDFORWARD = "no feed-forward block follows it"
+NO_FEEDFORWARD = "no feed-forward block was seen to follow it"
 NORM_WORDS = frozenset({"centre", "norm", "scale", "layer_norm", "rms_norm", "constant"})
 
 

@@ -78,7 +78,7 @@ class Diagnosis:
             missed = [wire.path.missing(scope) for wire in self.wires if wire.exact]
             exact = sum(reason is None for reason in missed)
             why = "; ".join(dict.fromkeys(reason for reason in missed if reason))
-            lines.append(f"{word}: {exact} of {len(missed)} blocks exact or without it{f' ({why})' if why else ''}")
+            lines.append(f"{word}: {exact} of {len(missed)} blocks exact, or none was seen{f' ({why})' if why else ''}")
         if self.stand_in is not None:
             lines.append(f"{self.stand_in} attention stands in for the model's own, which cannot be read; both agree")
         if self.changed:
