@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normlens.capture.following import MATRICES, Following, over_last, tensors_of
+from normlens.capture.calls import tensors_in
+from normlens.capture.following import MATRICES, Following, over_last
 from normlens.capture.joins import DIFFERENCES, SUMS, summed
 from normlens.capture.labels import (
     Active,
@@ -50,7 +51,7 @@ def follow(
     given: tuple[Any, ...],
 ) -> None:
     """One call of torch; `given` are its arguments as they were before."""
-    operands = tensors_of(given, kwargs)
+    operands = list(tensors_in((given, kwargs)))
     here.trace_root(name, operands, result)
     labels = [label for label in map(here.label, operands) if label is not None]
     if not labels:
@@ -67,7 +68,7 @@ def follow(
     ):  # a form nobody foresaw: lost, not wrong
         label = None
     if label is not None and not isinstance(label, bool):
-        for part in tensors_of((args[0] if name == "__setitem__" else result,), {}):
+        for part in tensors_in(args[0] if name == "__setitem__" else result):
             here.put(part, label)
     elif label is None:
         here.lost(block, name, result, args)
@@ -101,7 +102,7 @@ def _made(here: Following, block: int, name: str, func: Any, args: tuple[Any, ..
     if name in MATRICES:
         return through_matrix(here, block, name, args, kwargs, result)
     if isinstance(first, Statistic) and name in ALIGNED:
-        others = [here.of(block, a) for a in tensors_of(args[1:], kwargs)]
+        others = [here.of(block, a) for a in tensors_in((args[1:], kwargs))]
         return first if all(other is None or isinstance(other, Statistic) for other in others) else None
     if isinstance(first, (Hidden, Active)) and name in ALIGNED - JOINT:
         return activation(here, first, func, args, kwargs, result)

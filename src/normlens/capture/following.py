@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from normlens.capture import experts
+from normlens.capture.calls import tensors_in
 from normlens.capture.labels import (
     Followed,
     Hidden,
@@ -143,7 +144,7 @@ class Following:
 
     def lost(self, block: int, name: str, result: Any, args: tuple[Any, ...]) -> None:
         label = Other(block, f"through '{name}'")
-        for part in tensors_of((result,), {}):
+        for part in tensors_in(result):
             self.put(part, label)
         if writes(name) and args and isinstance(args[0], Tensor):
             self.put(args[0], label)
@@ -186,21 +187,11 @@ class Following:
             size = max(one.numel() for one in given)
             widest = [one for one in given if one.numel() == size]
             if len(widest) == 1:
-                for part in tensors_of((result,), {}):
+                for part in tensors_in(result):
                     self.name(part, self.root(widest[0]))
 
 
 NOWHERE = Followed(-1, "", torch.empty(0, 0, dtype=torch.long), torch.empty(0, 0, 0), None)
-
-
-def tensors_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
-    found: list[Tensor] = []
-    for arg in (*args, *kwargs.values()):
-        if isinstance(arg, Tensor):
-            found.append(arg)
-        elif isinstance(arg, (tuple, list)):
-            found += tensors_of(tuple(arg), {})
-    return found
 
 
 def writes(name: str) -> bool:

@@ -221,5 +221,4 @@ class Followed:
     wanted: frozenset[int] | None = None  # the states that are kept, by number; None: all
     states: list[tuple[Linear, Tensor]] = field(default_factory=list)  # sums it is part of, and their numbers
     used: list[int] = field(default_factory=list)  # states that a later block takes as its residual
-    read: list[int] = field(default_factory=list)  # states that a matrix reads
     added: list[int] = field(default_factory=list)  # states to which something computed from them was added

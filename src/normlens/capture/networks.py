@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from normlens.capture import experts
-from normlens.capture.following import Following, tensors_of
+from normlens.capture.calls import tensors_in
+from normlens.capture.following import Following
 from normlens.capture.labels import (
     Active,
     Column,
@@ -28,15 +29,13 @@ from normlens.capture.vocabulary import MOVES
 def through_matrix(here: Following, block: int, name: str, args: tuple[Any, ...], kwargs: Any, result: Any) -> Any:
     operands = args[1:] if name == "einsum" else args
     operands = operands[0] if operands and isinstance(operands[0], (list, tuple)) else operands
-    labels = [(one, here.of(block, one)) for one in tensors_of(tuple(operands), kwargs)]
+    labels = [(one, here.of(block, one)) for one in tensors_in((tuple(operands), kwargs))]
     known = [pair for pair in labels if pair[1] is not None and not isinstance(pair[1], Picked)]
     if name in experts.GROUPED:
         known = known[:1]
     if not known:
         return None
     (operand, label), *more = known
-    if isinstance(label, Linear):
-        here.note(block).read.append(label.number)
     if more or not isinstance(result, Tensor):
         return None
     if isinstance(label, (Linear, Active, Gated, Column)) and name in experts.GROUPED | experts.BATCHED:
