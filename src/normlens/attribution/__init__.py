@@ -1,0 +1,10 @@
+"""What drove a prediction: a score for each input token, by one of several methods.
+
+Room: attribution. It runs a model that is given to it and reads its traces; it loads none, and draws nothing.
+"""
+
+from normlens.attribution.question import AttributionError as AttributionError
+from normlens.attribution.question import Method as Method
+from normlens.attribution.question import Question as Question
+from normlens.attribution.question import Scores as Scores
+from normlens.attribution.question import Watcher as Watcher
