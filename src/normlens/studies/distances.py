@@ -164,7 +164,7 @@ class _Comparing:
     def see(self, seen: Seen) -> None:
         batch, queries = self._drawn(seen)
         weights = seen.weights[batch, :, queries]
-        rows = {"weights": distributions(weights), "norms": distributions(seen.weighted_norms[batch, :, queries])}
+        rows = {"weights": distributions(weights), "norms": distributions(seen.contributions[batch, :, queries])}
         self.kept.setdefault(seen.kind, []).append(_Rows(seen.layer, rows, batch, seen.src.lengths))
         masks = seen.src.once(f"predicates of {seen.kind}", lambda _: pair_masks(seen, PREDICATES.values()))
         masks = masks[batch, queries].to(weights)

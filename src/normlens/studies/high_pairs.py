@@ -101,8 +101,7 @@ def high_pairs(values: Float[Tensor, "batch head pair"], *, rule: Rule, threshol
     absolute: `threshold` itself; largest: `threshold` times the largest |similarity|;
     deviations: the mean and `threshold` standard deviations.
     """
-    there = torch.isfinite(values)
-    counts = there[:, 0].sum(dim=-1)
+    counts = torch.isfinite(values[:, 0]).sum(dim=-1)
     if not values.shape[-1]:
         limit = values.new_full((*values.shape[:2], 1), torch.inf)
     elif rule == "top":
@@ -112,14 +111,15 @@ def high_pairs(values: Float[Tensor, "batch head pair"], *, rule: Rule, threshol
     elif rule == "absolute":
         limit = values.new_full((*values.shape[:2], 1), threshold)
     elif rule == "largest":
+        there = torch.isfinite(values)
         limit = threshold * values.masked_fill(~there, 0).abs().amax(dim=-1, keepdim=True)
     else:
-        number = counts.clamp(min=1)[:, None, None]
+        there, number = torch.isfinite(values), counts.clamp(min=1)[:, None, None]
         present = values.masked_fill(~there, 0).double()
         mean = present.sum(dim=-1, keepdim=True) / number
         spread = ((present - mean) ** 2).masked_fill(~there, 0).sum(dim=-1, keepdim=True) / number
         limit = (mean + threshold * spread.sqrt()).to(values)
-    return _indices((values >= limit) & there)
+    return _indices(values >= limit.clamp_min(torch.finfo(values.dtype).min))
 
 
 def shuffled(pairs: Pairs, high: High, group: Group, seed: int) -> High:

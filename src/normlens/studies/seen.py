@@ -153,7 +153,13 @@ class Seen:
         """‖αf(x)‖, of every query and key."""
         if self.is_scaled:
             return self.block.weighted_norms.float()
-        return self.weights.abs() * torch.from_numpy(self.norms).to(self.weights)[:, :, None]
+        sizes = self.weights if (self.least >= 0).all() else self.weights.abs()
+        return sizes * self.norms_of_keys[:, :, None]
+
+    @property
+    def norms_of_keys(self) -> Float[Tensor, "batch head src"]:
+        """‖f(x)‖ beside the weights."""
+        return torch.from_numpy(self.norms).to(self.weights)
 
     def received_norms(
         self, precision: type[np.floating[Any]] = np.float32, *, per_query: bool = False
@@ -170,7 +176,7 @@ class Seen:
         if "contributions" not in self.kept:
             norms = self.weighted_norms
             total = norms.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(norms.dtype).tiny)
-            self.kept["contributions"] = norms / total
+            self.kept["contributions"] = norms / total if self.is_scaled else norms.div_(total)
         return self.kept["contributions"]
 
     @property

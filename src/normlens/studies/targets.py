@@ -152,12 +152,13 @@ class TargetsStudy(Study[Targets]):
             sums = torch.matmul(flat, masks).cpu().double().numpy()  # (batch, head, target)
             present = np.broadcast_to(counts > 0, sums.shape)
             statistics[f"shares_{measure}"] = Moments.of(sums / np.maximum(counts, 1), present)
-            spread = entropy(maps).sum(dim=-1).cpu().double().numpy()
-            statistics[f"entropy_{measure}"] = Moments.of(spread / seen.queries[:, None])
             if same:
                 far = (torch.arange(maps.shape[2])[:, None] - torch.arange(maps.shape[3])).abs().to(flat).flatten()
                 distance = torch.matmul(flat, far).cpu().double().numpy()
                 statistics[f"distance_{measure}"] = Moments.of(distance / seen.queries[:, None])
+        for measure, spread in entropies(seen).items():
+            values = spread.sum(dim=-1).cpu().double().numpy()
+            statistics[f"entropy_{measure}"] = Moments.of(values / seen.queries[:, None])
         return statistics
 
     def result(self, sums: Sums, run: Facts) -> Targets:
@@ -222,6 +223,26 @@ def _mostly(result: Targets, target: str, measure: str) -> list[tuple[int, int]]
     values = result.shares[target, measure]
     cells = [(int(layer), int(head)) for layer, head in np.argwhere(np.nan_to_num(values) > MOST)]
     return sorted(cells, key=lambda cell: -float(values[cell]))
+
+
+def entropies(seen: Seen) -> Mapping[str, Float[Tensor, "batch head tgt"]]:
+    """The entropy of every query, by measure.
+
+    With p = α‖f‖ / S and S = Σ α‖f‖ that of the contributions needs no logarithm of its own:
+    H = log S − (Σ ‖f‖·α log α + Σ α·‖f‖ log ‖f‖) / S
+    """
+    weights = seen.attention
+    tiny = torch.finfo(weights.dtype).tiny
+    logs = weights.clamp_min(tiny).log_().mul_(weights)
+    by_weights = -logs.sum(dim=-1)
+    if seen.is_scaled:
+        return {"weights": by_weights, "norms": entropy(seen.contributions)}
+    norms = seen.norms_of_keys
+    columns = torch.stack([norms, norms * norms.clamp_min(tiny).log()], dim=-1)
+    total, of_norms = torch.matmul(weights, columns).unbind(-1)
+    of_weights = torch.matmul(logs, norms[..., None]).squeeze(-1)
+    spread = total.clamp_min(tiny).log() - (of_weights + of_norms) / total.clamp_min(tiny)
+    return {"weights": by_weights, "norms": spread.masked_fill_(total <= tiny, 0).clamp_min_(0)}
 
 
 def _named(result: Targets, cells: list[tuple[int, int]]) -> str:
