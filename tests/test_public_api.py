@@ -12,8 +12,9 @@ import pytest
 import normlens as nl
 
 NAMES = {
-    "Aligned", "Block", "InputError", "Lens", "LoadError", "NormlensError", "ReconstructionError", "Report", "Study",
-    "Trace", "align", "heads", "importance", "load", "measure", "open", "report", "segment", "shorten",
+    "Aligned", "Attribution", "Block", "InputError", "Lens", "LoadError", "NormlensError", "ReconstructionError",
+    "Report", "Study", "Trace", "align", "heads", "importance", "load", "measure", "open", "report", "segment",
+    "shorten",
 }  # fmt: skip
 
 
@@ -52,7 +53,7 @@ def test_no_module_hides_a_public_name_whatever_is_imported_first():
 def test_everything_public_says_what_it_is():
     for name in NAMES:
         assert getattr(nl, name).__doc__, name
-    for owner in (nl.Aligned, nl.Lens, nl.Trace, nl.Block, nl.Report):
+    for owner in (nl.Aligned, nl.Attribution, nl.Lens, nl.Trace, nl.Block, nl.Report):
         for name, member in vars(owner).items():
             if not name.startswith("_") and (callable(member) or isinstance(member, property)):
                 plain = name in {"encoder_attention", "decoder_attention", "words", "target_words", "label"}

@@ -12,6 +12,7 @@ from normlens.version import __version__ as __version__
 if typing.TYPE_CHECKING:
     from normlens.alignment import Aligned as Aligned
     from normlens.alignment import align as align
+    from normlens.attribution import Attribution as Attribution
     from normlens.errors import NormlensError as NormlensError
     from normlens.lens import Block as Block
     from normlens.lens import Lens as Lens
@@ -32,6 +33,7 @@ if typing.TYPE_CHECKING:
 
 _ROOMS = {
     "alignment": ("Aligned", "align"),
+    "attribution": ("Attribution",),
     "corpora": (),
     "errors": ("NormlensError",),
     "lens": ("Block", "Lens", "ReconstructionError", "Trace", "load", "open"),

@@ -1,4 +1,4 @@
-"""Files that are whole or not there at all: written beside their place, then moved into it."""
+"""Files that are whole or not there at all: written beside their place, then moved into it. Tables need pandas."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+from normlens.errors import NormlensError
+
+
+class TablesMissing(NormlensError, ImportError):
+    """pandas is not installed."""
 
 
 @contextmanager
@@ -24,3 +31,15 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file at once: whoever reads it sees all of the old content or all of the new."""
     with replacing(path) as unfinished:
         unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def import_pandas() -> Any:
+    """pandas, or an error that names what to install."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise TablesMissing(
+            "Tables need pandas, which is not installed.",
+            do="pip install 'normlens[tables]'.",
+        ) from error
+    return pandas

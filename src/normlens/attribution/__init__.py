@@ -3,8 +3,12 @@
 Room: attribution. It runs a model that is given to it and reads its traces; it loads none, and draws nothing.
 """
 
+from normlens.attribution.attribute import attribute as attribute
+from normlens.attribution.methods import METHODS as METHODS
 from normlens.attribution.question import AttributionError as AttributionError
 from normlens.attribution.question import Method as Method
 from normlens.attribution.question import Question as Question
 from normlens.attribution.question import Scores as Scores
 from normlens.attribution.question import Watcher as Watcher
+from normlens.attribution.result import Attribution as Attribution
+from normlens.attribution.result import Explained as Explained

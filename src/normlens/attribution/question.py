@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -13,14 +13,12 @@ from normlens.errors import NormlensError
 from normlens.models import Encoded, Subject
 from normlens.signature import Signature
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 class AttributionError(NormlensError, ValueError):
     """A prediction that cannot be attributed this way."""
 
 
+@runtime_checkable
 class Watcher(Protocol):
     """What a method needs of a lens: the model, and its traces."""
 

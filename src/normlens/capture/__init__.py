@@ -10,6 +10,7 @@ from normlens.capture.examine import ExaminedBlock as ExaminedBlock
 from normlens.capture.examine import examine as examine
 from normlens.capture.examined import Own as Own
 from normlens.capture.examined import Padding as Padding
+from normlens.capture.generation import generate as generate
 from normlens.capture.implementation import switched as switched
 from normlens.capture.paths import NO_PATH as NO_PATH
 from normlens.capture.paths import SCOPES as SCOPES

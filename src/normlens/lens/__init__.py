@@ -3,6 +3,9 @@
 Room: from a model and an input to blocks, tables, files and figures.
 """
 
+from normlens.capture import generate as generate
+from normlens.files import TablesMissing as TablesMissing
+from normlens.files import import_pandas as import_pandas
 from normlens.lens.block import Block as Block
 from normlens.lens.block import Layers as Layers
 from normlens.lens.block import NotKept as NotKept
@@ -16,7 +19,6 @@ from normlens.lens.gates import GatedBlock as GatedBlock
 from normlens.lens.gates import GateError as GateError
 from normlens.lens.gates import Gates as Gates
 from normlens.lens.gates import find_gates as find_gates
-from normlens.lens.generation import generate as generate
 from normlens.lens.hiding import HidingError as HidingError
 from normlens.lens.hiding import observe_hiding as observe_hiding
 from normlens.lens.lens import Lens as Lens
@@ -28,8 +30,6 @@ from normlens.lens.singular import ExpansionRates as ExpansionRates
 from normlens.lens.singular import SingularValues as SingularValues
 from normlens.lens.singular import expansion_rates as expansion_rates
 from normlens.lens.singular import singular_values as singular_values
-from normlens.lens.table import TablesMissing as TablesMissing
-from normlens.lens.table import import_pandas as import_pandas
 from normlens.lens.trace import Trace as Trace
 from normlens.lens.wiring import SIDES as SIDES
 from normlens.lens.wiring import Kind as Kind

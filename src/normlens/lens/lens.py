@@ -13,10 +13,10 @@ import torch
 from torch import nn
 
 from normlens import models
-from normlens.capture import Examination, Untapped, examine
+from normlens.attribution import Attribution, attribute
+from normlens.capture import Examination, Untapped, examine, generate
 from normlens.lens.axes import Namer, finished, together
 from normlens.lens.block import Block
-from normlens.lens.generation import generate
 from normlens.lens.one_pass import Pass, Unproved
 from normlens.lens.one_pass import ReconstructionError as ReconstructionError
 from normlens.lens.probe import find_probe
@@ -174,6 +174,25 @@ class Lens:
         if self.subject.is_seq2seq:
             return self.trace(source=prompt, target=written, **chosen)
         return self.trace(written, **chosen)
+
+    def attribute(
+        self,
+        text: Any = None,
+        target: Any = None,
+        *,
+        by: str | None = None,
+        source: Any = None,
+        answer: Any = None,
+        position: int | None = None,
+    ) -> Attribution:
+        """What drove a prediction: a score for each token of a text, or of several.
+
+        `target` is a class or a token, by name or number; a pair (this, that) asks why this rather than that; by
+        default it is what the model predicts. `by` names the method. `answer` is a text that a language model or
+        translation model writes, or how many tokens of its own; each of its tokens is explained. With a target too,
+        the answer is what is written so far. `position` chooses a prediction of a model that makes one everywhere.
+        """
+        return attribute(self, text, target, by=by, source=source, answer=answer, position=position)
 
     @property
     def signature(self) -> Signature:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normlens.errors import NormlensError
+from normlens.files import import_pandas
 from normlens.models import Side
 
 if TYPE_CHECKING:
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
 class TableError(NormlensError, ValueError):
     """A table that does not exist."""
-
-
-class TablesMissing(NormlensError, ImportError):
-    """pandas is not installed."""
 
 
 def dataframe(trace: Trace, *, per: str) -> Any:
@@ -49,18 +46,6 @@ def dataframe(trace: Trace, *, per: str) -> Any:
                 frame[f"{axis}_token"] = _tokens(one.side(side), index[axis], shape[axes.index(axis)])
             parts.append(pandas.DataFrame(frame | {name: values.reshape(-1) for name, values in columns.items()}))
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
-
-
-def import_pandas() -> Any:
-    """pandas, or an error that names what to install."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise TablesMissing(
-            "Tables need pandas, which is not installed.",
-            do="pip install 'normlens[tables]'.",
-        ) from error
-    return pandas
 
 
 def _columns(block: Block, per: str) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:

@@ -1,0 +1,20 @@
+"""Every method there is, by name. A file of methods supplies its rows; this is the only list."""
+
+from __future__ import annotations
+
+from normlens.attribution import chance, gradients
+from normlens.attribution.question import AttributionError, Method
+from normlens.errors import nearest
+
+METHODS: dict[str, Method] = {method.name: method for method in (*gradients.ROWS, *chance.ROWS)}
+DEFAULT = "integrated_gradients"
+
+
+def method(name: str | None) -> Method:
+    """A method by its name; without one, the default."""
+    known = METHODS.get(DEFAULT if name is None else name)
+    if known is None:
+        raise AttributionError(
+            f"There is no method '{name}'.", do=f"{nearest(str(name), METHODS)}Choose among {', '.join(METHODS)}."
+        )
+    return known
