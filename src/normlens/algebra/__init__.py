@@ -27,6 +27,12 @@ from normlens.algebra.parts import mixing as mixing
 from normlens.algebra.parts import norms as norms
 from normlens.algebra.proximity import alti as alti
 from normlens.algebra.proximity import effective_weights as effective_weights
+from normlens.algebra.rollout import joint_rollout as joint_rollout
+from normlens.algebra.rollout import one_map as one_map
+from normlens.algebra.rollout import rollout as rollout
+from normlens.algebra.rollout import shares as shares
+from normlens.algebra.rollout import side_by_side as side_by_side
+from normlens.algebra.rollout import with_residual as with_residual
 from normlens.algebra.similarity import head_vectors as head_vectors
 from normlens.algebra.similarity import similarity as similarity
 from normlens.algebra.singular import singular_values as singular_values

@@ -24,6 +24,8 @@ from normlens.lens.hiding import observe_hiding as observe_hiding
 from normlens.lens.lens import Lens as Lens
 from normlens.lens.lens import PartlyExact as PartlyExact
 from normlens.lens.lens import load as load
+from normlens.lens.network_map import MapError as MapError
+from normlens.lens.network_map import NetworkMap as NetworkMap
 from normlens.lens.one_pass import ReconstructionError as ReconstructionError
 from normlens.lens.pictured import NothingToShow as NothingToShow
 from normlens.lens.singular import ExpansionRates as ExpansionRates

@@ -41,7 +41,7 @@ def figure(trace: Trace, index: int, maps: Mapping[str, Sequence[Any]] | None, l
     sides = {name: side for name, side in sides.items() if name in shown}
     names = list(sides)
     panels = tuple(_panel(block, names.index(block.tgt), names.index(block.src), more) for block in blocks)
-    made = views.Figure(_title(one), str(trace.signature), tuple(_side(side) for side in sides.values()), panels)
+    made = views.Figure(_title(one), str(trace.signature), tuple(side_shown(side) for side in sides.values()), panels)
     if maps:
         made = made.with_maps({name: [_array(array) for array in arrays] for name, arrays in maps.items()})
         look = {"measures": ("weights", *maps), **look}
@@ -52,11 +52,12 @@ def _title(one: Trace) -> str:
     """The text, for translations with its target, as far as it fits on a line."""
     if one.sides[0].picture:
         return "image"
-    return " → ".join(_shortened([bare(word) for word in side.words]) for side in (*one.sides, *one.targets))
+    return " → ".join(titled(side) for side in (*one.sides, *one.targets))
 
 
-def _shortened(words: Sequence[str]) -> str:
-    text = " ".join(words)
+def titled(side: Side) -> str:
+    """The words of a side, as far as they fit on a line."""
+    text = " ".join(bare(word) for word in side.words)
     return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
 
 
@@ -80,7 +81,8 @@ def _panel(block: Block, tgt: int, src: int, more: Sequence[str]) -> views.Panel
     return views.Panel(block.layer, block.kind, tgt, src, block.heads, block.sizes[0], maps, block.error)
 
 
-def _side(side: Side) -> views.Side:
+def side_shown(side: Side) -> views.Side:
+    """A side as figures have it."""
     marks = tuple(not special and is_punctuation(bare(t)) for t, special in zip(side.tokens, side.special, strict=True))
     spelled = tuple(bare(word) for word in side.words)
     return views.Side(side.name, side.tokens, side.special, side.word_ids, marks, spelled, side.picture)

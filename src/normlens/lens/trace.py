@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from normlens import views
-from normlens.lens import files, pictured, table
+from normlens.lens import files, pictured, table, through
 from normlens.lens.block import Block, Layers, NotKept
+from normlens.lens.network_map import NetworkMap
 from normlens.lens.wiring import Wire
 from normlens.models import Side
 from normlens.signature import Signature
@@ -117,6 +118,27 @@ class Trace:
 
     def __iter__(self) -> Iterator[Trace]:
         return iter(self[index] for index in range(len(self)))
+
+    def rollout(
+        self,
+        by: str = "weights",
+        *,
+        kind: str | None = None,
+        layers: int | Sequence[int] | None = None,
+        residual: float | None = None,
+    ) -> NetworkMap:
+        """What each position is made of after all layers: the product of the maps of the layers.
+
+        `by` is a map that the blocks hold, rows brought to 1: "weights", "summed_norms", "normed_norms", "alti" ...; a
+        map that knows nothing of the residual is averaged with it, one half each, or by the share `residual`.
+        "globenc" multiplies encoder_norms as they are. Encoder-decoders: columns are the source and what the decoder
+        was fed; `kind` chooses one attention, `layers` a stretch of layers.
+        """
+        return through.rollout(self, by, kind, layers, residual)
+
+    def alti(self) -> NetworkMap:
+        """ALTI through all layers (Ferrando et al., 2022): the rollout of the layers' own ALTI."""
+        return self.rollout("alti")
 
     def figure(self, index: int = 0, *, maps: Mapping[str, Sequence[Any]] | None = None, **look: Any) -> views.Figure:
         """Sequence `index` as a figure: it shows itself, and `.save()` writes .html, .svg, .pdf or .png.

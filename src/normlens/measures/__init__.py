@@ -9,6 +9,7 @@ from normlens.measures.own import forget as forget
 from normlens.measures.own import measure as measure
 from normlens.measures.quantity import DEFAULT as DEFAULT
 from normlens.measures.quantity import QUANTITIES as QUANTITIES
+from normlens.measures.quantity import WITH_RESIDUAL as WITH_RESIDUAL
 from normlens.measures.quantity import MeasureError as MeasureError
 from normlens.measures.quantity import Quantity as Quantity
 from normlens.measures.quantity import Role as Role

@@ -22,6 +22,9 @@ RECORD = {  # fields of the record of a block that a quantity may need, beside o
 STAGES = ("residual", "normed", "encoder", "joined", "output", "nearest")  # points of the layer that it may need
 FACTORS = ("scales", "gates")  # of the record, where something multiplies what a head writes before its output matrix
 WITH_FACTORS = ("weighted_norms", "summed_norms", "head_outputs", "head_vectors")  # computed with them
+WITH_RESIDUAL = (  # maps that hold the residual, where keys are the same tokens
+    "residual_norms", "normed_norms", "encoder_norms", "output_norms", "joined_norms", "output_norms_both", "alti",
+)  # fmt: skip
 SHARED = ("gram", "norms", "scores", "sent")  # worked out at most once for a block, for several quantities of ours
 
 

@@ -1,0 +1,122 @@
+"""A map through the network: what a position is made of after some layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from normlens import views
+from normlens.errors import NormlensError
+from normlens.lens import pictured, table
+from normlens.models import Side
+from normlens.signature import Signature
+
+
+class MapError(NormlensError, ValueError):
+    """A map through the network that cannot be made of this trace."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NetworkMap:
+    """What each position is made of after some layers: rows are positions (tgt), columns the tokens read (src).
+
+    A batch is as wide as its longest sequence; beyond a shorter one's end everything is 0. In encoder-decoders the
+    columns are the tokens of the source and then those the decoder was fed.
+    """
+
+    name: str  # "rollout"
+    by: str  # the quantity of the layers
+    numbers: tuple[int, ...]  # the layers gone through
+    layers: Float[Tensor, "batch layer tgt src"]  # after each of them
+    tgt: tuple[Side, ...]  # one for each sequence
+    src: tuple[Side, ...]
+    signature: Signature
+
+    @property
+    def values(self) -> Float[Tensor, "batch tgt src"]:
+        """After the last layer."""
+        return self.layers[:, -1]
+
+    def of(self, position: int = -1) -> Float[Tensor, "batch src"]:
+        """The row of one position of every sequence; negative ones count from its end."""
+        return self.by_layer(position)[:, -1]
+
+    def by_layer(self, position: int = -1) -> Float[Tensor, "batch layer src"]:
+        """The row of one position, after each layer."""
+        rows = []
+        for maps, side in zip(self.layers, self.tgt, strict=True):
+            count = len(side.tokens)
+            if not -count <= position < count:
+                raise MapError(f"no position {position}: the sequence has positions 0 to {count - 1}.")
+            rows.append(maps[:, position % count])
+        return torch.stack(rows)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, index: int) -> NetworkMap:
+        """Sequence `index` alone, cut to its length."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"no sequence {index}: there are sequences 0 to {len(self) - 1}")
+        index %= len(self)
+        tgt, src = self.tgt[index], self.src[index]
+        own = self.layers[index : index + 1, :, : len(tgt.tokens), : len(src.tokens)]
+        return replace(self, layers=own, tgt=(tgt,), src=(src,))
+
+    def figure(self, index: int = 0, **look: Any) -> views.Figure:
+        """Sequence `index` as a figure with a map for each layer gone through; `look` as in `Trace.figure`."""
+        one = self[index]
+        sides = (one.tgt[0],) if one.src[0] == one.tgt[0] else (one.tgt[0], one.src[0])
+        says = f"What the position is made of after the layers so far: {self.name} of {self.by}."
+        symbol, size = f"{self.name} of {self.by}", (one.layers.shape[2], one.layers.shape[3])
+        panels = tuple(
+            views.Panel(layer, self.name, 0, len(sides) - 1, (), size, (drawn,))
+            for layer, values in zip(self.numbers, one.layers[0].float().cpu().numpy(), strict=True)
+            for drawn in [views.Map(self.name, symbol, ("tgt", "src"), values, says, "contribution")]
+        )
+        figure = views.Figure(
+            " → ".join(pictured.titled(side) for side in sides),
+            str(self.signature),
+            tuple(pictured.side_shown(one) for one in sides),
+            panels,
+        )
+        return figure.looking(**{"layers": self.numbers[-1], **look})
+
+    def save(self, path: str | Path, **look: Any) -> Path:
+        """Write it; the suffix decides: .csv or .parquet, or as `figure` .html, .svg, .pdf, .png."""
+        path = Path(path)
+        if path.suffix not in (".csv", ".parquet"):
+            return self.figure(**look).save(path)
+        frame = self.to_dataframe()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path, index=False)
+        return path
+
+    def to_dataframe(self) -> Any:
+        """Long form: a row per sequence, layer, position and token. Padding is not in it."""
+        pandas = table.import_pandas()
+        parts = []
+        for number in range(len(self)):
+            one = self[number]
+            layer, tgt, src = np.indices(tuple(one.layers.shape[1:])).reshape(3, -1)
+            tokens = (np.asarray(side.tokens, dtype=object) for side in (one.tgt[0], one.src[0]))
+            named = zip(("tgt", "src"), (tgt, src), tokens, strict=True)
+            frame: dict[str, Any] = {"sequence": number, "layer": np.asarray(self.numbers)[layer]}
+            for axis, at, names in named:
+                frame |= {axis: at, f"{axis}_token": names[at]}
+            parts.append(pandas.DataFrame(frame | {self.name: one.layers[0].flatten().float().cpu().numpy()}))
+        return pandas.concat(parts, ignore_index=True)
+
+    def _repr_html_(self) -> str:
+        return "".join(views.fragment(self.figure(index)) for index in range(min(len(self), 4)))
+
+    def __repr__(self) -> str:
+        shape = " × ".join(map(str, self.values.shape[1:]))
+        layers = f"layers {self.numbers[0]} to {self.numbers[-1]}"
+        return f"NetworkMap: {self.name} of {self.by} through {layers}, {len(self)} × {shape}\n  {self.signature}"
