@@ -16,6 +16,8 @@ from normlens.algebra.attention import weighted_norms as weighted_norms
 from normlens.algebra.expansion import Variant as Variant
 from normlens.algebra.expansion import expansion_rate as expansion_rate
 from normlens.algebra.feedforward import FeedForward as FeedForward
+from normlens.algebra.feedforward import Rule as Rule
+from normlens.algebra.feedforward import activation_shares as activation_shares
 from normlens.algebra.mixture import Expert as Expert
 from normlens.algebra.mixture import Mixture as Mixture
 from normlens.algebra.output import output_mixing as output_mixing

@@ -49,7 +49,7 @@ class FeedForward:
 
     def shares(self) -> Float[Tensor, "batch tgt unit"]:
         """(g(s) - g(0)) / s, which is the slope of g where s is 0."""
-        return _shares(self.sums, self.active, self.again)
+        return activation_shares(self.sums, self.active, self.again)
 
     def maps(self, rule: Rule) -> tuple[tuple[Float[Tensor, "model unit"], Float[Tensor, "batch tgt unit"]], ...]:
         """Matrices that a part goes through, and what each unit of theirs is multiplied by for a query."""
@@ -57,7 +57,7 @@ class FeedForward:
             return ((self.weight, self.shares()),)
         passed = self.active
         if self.up_again is not None and self.up_active is not None:
-            passed = passed * _shares(self.up, self.up_active, self.up_again)
+            passed = passed * activation_shares(self.up, self.up_active, self.up_again)
         if rule == "gate":
             return ((self.up_weight, passed),)
         return (self.up_weight, passed / 2), (self.weight, self.shares() * self.units / 2)
@@ -121,7 +121,8 @@ class FeedForward:
         return pairs
 
 
-def _shares(sums: Tensor, active: Tensor, again: Callable[[Tensor], Tensor]) -> Tensor:
+def activation_shares(sums: Tensor, active: Tensor, again: Callable[[Tensor], Tensor]) -> Tensor:
+    """(g(s) - g(0)) / s cell by cell, which is the slope of g where s is 0."""
     zero = again(torch.zeros_like(sums[:1, :1]))
     near = sums.abs() < SMALL
     shares = (active - zero) / sums.where(~near, 1.0)
