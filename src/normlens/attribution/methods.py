@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from normlens.attribution import chance, gradients
+from normlens.attribution import chance, decompx, gradients
 from normlens.attribution.question import AttributionError, Method
 from normlens.errors import nearest
 
-METHODS: dict[str, Method] = {method.name: method for method in (*gradients.ROWS, *chance.ROWS)}
+METHODS: dict[str, Method] = {method.name: method for method in (*gradients.ROWS, *decompx.ROWS, *chance.ROWS)}
 DEFAULT = "integrated_gradients"
 
 

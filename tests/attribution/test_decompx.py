@@ -1,0 +1,176 @@
+"""The vector of each token, carried to the logit: against the same written out, and what it adds up to."""
+
+from copy import deepcopy
+
+import pytest
+import slow_decompx as slow
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MarianConfig,
+    MarianMTModel,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+)
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+from normlens import models
+from normlens.attribution import AttributionError, Question
+from normlens.attribution.decompx import ROWS
+from normlens.lens import Lens
+
+METHODS = {method.name: method for method in ROWS}
+SIZES = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+SIZES |= {"vocab_size": 40}
+IDS = torch.tensor([[5, 9, 31, 7, 22, 9, 13]])
+
+
+def random(model):
+    """Weights and biases far from those a model begins with, where every bias is 0."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = 0.25 * torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(noise if parameter.ndim > 1 else parameter + noise)
+        for name, buffer in model.named_buffers():
+            if name == "final_logits_bias":
+                buffer.copy_(torch.randn(buffer.shape, generator=generator))
+    return model.eval()
+
+
+def asked(model, inputs, row=None, wanted=((1, 1.0),)):
+    lens = Lens(models.subject(model))
+    return Question(lens, models.ready(lens.subject, inputs), row, wanted)
+
+
+def scores(name, *question, **more):
+    return METHODS[name].compute(asked(*question, **more))
+
+
+def same(found, expected):
+    torch.testing.assert_close(found.values.double(), expected.detach(), rtol=1e-4, atol=1e-5)
+
+
+def bert(kind=BertForSequenceClassification, **more):
+    return random(kind(BertConfig(**SIZES, num_labels=3, **more)))
+
+
+def classified(model, parts):
+    """Behind BERT's pooler and classifier, biases shared where they are added."""
+    pooled = slow.linear(parts[:, :1], model.bert.pooler.dense.weight, model.bert.pooler.dense.bias)
+    return slow.linear(slow.active(pooled, torch.tanh), model.classifier.weight, model.classifier.bias)[:, 0]
+
+
+@pytest.mark.parametrize("name", ["decompx", "decompx_authors"])
+def test_a_classifier_on_bert_is_that_written_out(name):
+    model = bert()
+    exact = deepcopy(model).double()
+    rows = exact.bert.embeddings(IDS)[0]
+    parts = slow.bert(exact.bert.encoder, rows, 2, theirs=name == "decompx_authors")
+    same(scores(name, model, {"input_ids": IDS}), classified(exact, parts)[:, 1])
+
+
+def test_the_published_way_of_sharing_biases_is_another():
+    ours, theirs = (scores(name, bert(), {"input_ids": IDS}).values for name in ("decompx", "decompx_authors"))
+    assert (ours - theirs).abs().max() > 1e-3
+
+
+def test_a_masked_word_is_that_written_out():
+    model = bert(BertForMaskedLM)
+    exact = deepcopy(model).double()
+    parts = slow.bert(exact.bert.encoder, exact.bert.embeddings(IDS)[0], 2)
+    head = exact.cls.predictions
+    turned = slow.active(slow.linear(parts, head.transform.dense.weight, head.transform.dense.bias), functional.gelu)
+    logits = slow.linear(slow.layer_norm(turned, head.transform.LayerNorm), head.decoder.weight, head.decoder.bias)
+    same(scores("decompx", model, {"input_ids": IDS}, row=3), logits[:, 3, 1])
+
+
+def test_a_contrast_is_the_difference_of_two_logits():
+    model, inputs = bert(), {"input_ids": IDS}
+    this, that = (scores("decompx", model, inputs, wanted=((number, 1.0),)) for number in (0, 2))
+    both = scores("decompx", model, inputs, wanted=((0, 1.0), (2, -1.0)))
+    torch.testing.assert_close(both.values, this.values - that.values)
+
+
+def test_gpt2_is_that_written_out():
+    model = random(
+        GPT2LMHeadModel(GPT2Config(n_embd=16, n_layer=3, n_head=2, vocab_size=40, eos_token_id=1, bos_token_id=1))
+    )
+    expected = slow.gpt2(deepcopy(model).double(), IDS[0])
+    for row in (-1, 2):
+        same(scores("decompx", model, {"input_ids": IDS}, row=row), expected[:, row, 1])
+
+
+@pytest.mark.parametrize(("name", "gated"), [("decompx", "gate"), ("decompx_both", "both")])
+def test_llama_is_that_written_out_by_either_rule(name, gated):
+    model = random(LlamaForCausalLM(LlamaConfig(**SIZES, num_key_value_heads=1)))
+    exact = deepcopy(model).double()
+
+    def rotated(query, key):
+        cos, sin = exact.model.rotary_emb(query[None], torch.arange(len(query))[None])
+        turned = [x.unflatten(-1, (-1, 8)).transpose(0, 1)[None] for x in (query, key)]
+        query, key = apply_rotary_pos_emb(*turned, cos, sin)
+        return (x[0].expand(2, -1, -1).transpose(0, 1).flatten(1) for x in (query, key))
+
+    expected = slow.llama(exact, IDS[0], rotated, gated)
+    same(scores(name, model, {"input_ids": IDS}, row=-1), expected[:, -1, 1])
+
+
+def test_marian_is_that_written_out():
+    config = MarianConfig(
+        d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
+        encoder_ffn_dim=32, decoder_ffn_dim=32, vocab_size=40, pad_token_id=0, decoder_start_token_id=0,
+        scale_embedding=True,
+    )  # fmt: skip
+    model, written = random(MarianMTModel(config)), torch.tensor([[0, 8, 17, 30]])
+    expected = slow.marian(deepcopy(model).double(), IDS[0], written[0])
+    found = scores("decompx", model, {"input_ids": IDS, "decoder_input_ids": written}, row=2)
+    same(found, expected[:, 2, 1])
+    assert len(found.values) == 11
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_padding_changes_nothing_and_has_no_score(name):
+    model = random(RobertaForSequenceClassification(RobertaConfig(**SIZES, num_labels=3, pad_token_id=1)))
+    padded = {
+        "input_ids": torch.cat([IDS, torch.ones(1, 3, dtype=torch.long)], 1),
+        "attention_mask": torch.tensor([[1] * 7 + [0] * 3]),
+    }
+    alone, beside = scores(name, model, {"input_ids": IDS}), scores(name, model, padded)
+    torch.testing.assert_close(beside.values, alone.values, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_scores_add_up_to_the_logit_of_the_model(name):
+    model = bert()
+    found = scores(name, model, {"input_ids": IDS}, wanted=((2, 1.0), (0, -1.0)))
+    logits = model(IDS).logits[0].detach()
+    assert found.adds_up_to == pytest.approx(float(logits[2] - logits[0]), abs=1e-5)
+    assert float(found.values.sum()) + found.unowned == pytest.approx(found.adds_up_to, abs=1e-5)
+
+
+class Largest(nn.Module):
+    """What no rule can split: the largest number over the tokens."""
+
+    def __init__(self, dense):
+        super().__init__()
+        self.dense = dense
+
+    def forward(self, states):
+        return self.dense(states) + self.dense(states).max(dim=1, keepdim=True).values
+
+
+def test_what_cannot_be_split_is_refused_by_name():
+    model = bert()
+    last = model.bert.encoder.layer[1].output
+    last.dense = Largest(last.dense).eval()
+    with pytest.raises(AttributionError, match=r"'bert\.encoder\.layer\.1\.output\.dense'.*'max'"):
+        scores("decompx", model, {"input_ids": IDS})
