@@ -3,6 +3,8 @@
 Room: attribution. It runs a model that is given to it and reads its traces; it loads none, and draws nothing.
 """
 
+from normlens.attribution.asking import Asked as Asked
+from normlens.attribution.asking import ask as ask
 from normlens.attribution.attribute import attribute as attribute
 from normlens.attribution.methods import METHODS as METHODS
 from normlens.attribution.question import AttributionError as AttributionError
@@ -10,5 +12,9 @@ from normlens.attribution.question import Method as Method
 from normlens.attribution.question import Question as Question
 from normlens.attribution.question import Scores as Scores
 from normlens.attribution.question import Watcher as Watcher
+from normlens.attribution.removal import REMOVALS as REMOVALS
+from normlens.attribution.removal import Removal as Removal
+from normlens.attribution.removal import logits_without as logits_without
+from normlens.attribution.removal import without as without
 from normlens.attribution.result import Attribution as Attribution
 from normlens.attribution.result import Explained as Explained

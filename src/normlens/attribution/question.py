@@ -56,6 +56,15 @@ class Question:
         fed = self.inputs.get("decoder_input_ids")
         return None if fed is None else fed.shape[1]
 
+    @property
+    def causal(self) -> bool:
+        """Whether what is read comes from that position and those before it alone: a model that writes."""
+        return self.row is not None and (self.written is not None or bool(getattr(self._model, "can_generate", bool)()))
+
+    @property
+    def _model(self) -> Any:
+        return self.watcher.subject.model
+
     def logit(self, logits: Float[Tensor, "batch ..."]) -> Float[Tensor, " batch"]:
         """What is explained, from the logits of the model."""
         row = logits if self.row is None else logits[:, self.row]
