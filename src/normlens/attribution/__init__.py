@@ -18,3 +18,4 @@ from normlens.attribution.removal import logits_without as logits_without
 from normlens.attribution.removal import without as without
 from normlens.attribution.result import Attribution as Attribution
 from normlens.attribution.result import Explained as Explained
+from normlens.attribution.result import rows as rows

@@ -24,6 +24,7 @@ from normlens.models import (
     text_tokenizer,
 )
 
+RATHER = " rather than "  # between the two parts of a contrast
 Answer = str | Sequence[int] | int | None  # a text, token ids, or how many tokens the model is to write
 
 
@@ -39,7 +40,7 @@ class Asked:
     def target(self) -> str:
         """What is explained, by name."""
         names = [self.choices.name(number) for number, _ in self.question.wanted]
-        return " rather than ".join(names)
+        return RATHER.join(names)
 
     @property
     def logit(self) -> float:

@@ -59,8 +59,8 @@ ROWS = (
     Method(
         "integrated_gradients",
         "Integrated gradients",
-        "The same with the mean slope between an embedding of 0 and the embedding; what the model says of embeddings "
-        "of 0 belongs to no token.",
+        "The mean slope of the logit between an embedding of 0 and that of the token, times the embedding; the "
+        "logit of embeddings of 0 belongs to no token.",
         "Sundararajan, Taly and Yan (2017)",
         integrated_gradients,
         adds_up=True,

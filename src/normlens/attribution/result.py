@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from normlens.attribution.pictured import highlights
 from normlens.attribution.question import AttributionError
 from normlens.files import import_pandas
 from normlens.models import Side
 from normlens.signature import Signature
+from normlens.views import highlights_fragment, highlights_text, save_highlights
+
+TABLES: dict[str, Callable[[Any, Path], None]] = {
+    ".csv": lambda table, path: table.to_csv(path, index=False),
+    ".parquet": lambda table, path: table.to_parquet(path, index=False),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +133,22 @@ class Attribution:
         if not -len(self) <= index < len(self):
             raise IndexError(f"no text {index}: there are texts 0 to {len(self) - 1}")
         return replace(self, explained=(self.explained[index],))
+
+    def show(self, *, color: bool = False, width: int = 100) -> str:
+        """The text with its scores, for a terminal: coloured words, the strongest tokens, and what they add up to."""
+        return "\n".join(highlights_text(text, color=color, width=width) for text in highlights(self))
+
+    def save(self, path: str | Path) -> Path:
+        """Write a page (.html), a drawing (.svg, .pdf, .png) or a table (.csv, .parquet), as the suffix says."""
+        path = Path(path)
+        if path.suffix not in TABLES:
+            return save_highlights(highlights(self), path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        TABLES[path.suffix](self.to_dataframe(), path)
+        return path
+
+    def _repr_html_(self) -> str:
+        return highlights_fragment(highlights(self))
 
     def to_dataframe(self) -> Any:
         """A row for each token of each prediction."""

@@ -24,6 +24,7 @@ from normlens.version import __version__
 
 COMMANDS = {  # each is a module of its name here, whose register(commands) adds its parser
     "show": "attention weights and contributions of one text, in the terminal or as a page",
+    "attribute": "what drove a prediction: a score for each token of one text",
     "report": "every study of a corpus, with figures and tables on one page",
     "study": "one study of a corpus, or one of your own, in the terminal",
     "heads": "the profile of every head: what it attends to, what contributes, its pattern and role",
@@ -40,6 +41,7 @@ EPILOG = """examples:
   normlens show                                    # the bundled MiniLM on a bundled sentence
   normlens show "The cat sat on the mat." --html cat.html
   normlens show --model bert-base-uncased "First text." --pair "Second text."
+  normlens attribute "The film was not bad." --model my-classifier   # what drove the prediction
   normlens report --corpus texts.txt --out first   # every study of a corpus, as one page
   normlens study categories --corpus texts.txt     # one of them, in the terminal
   normlens heads --corpus texts.txt --out heads    # what each head does, as a table and a page

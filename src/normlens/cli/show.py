@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any, get_args
 
 from normlens import views
 from normlens.cli.options import add_model, load_from
+from normlens.cli.outputs import check_suffixes, colorful, columns
 from normlens.errors import first_line
 from normlens.lens import Lens, Trace
 from normlens.models import InputError, default_text
@@ -66,7 +65,8 @@ def register(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Trace, print, write."""
-    _check_files(options)
+    forms = {"html": (".html",), "figure": DRAWN, "table": (".csv", ".parquet"), "save": (".safetensors",)}
+    check_suffixes(options, forms)
     lens = load_from(options)
     trace = _traced(lens, options, options.text)
     view = _view(options)
@@ -76,27 +76,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(summary(trace), ensure_ascii=False))
     else:
-        print(trace.show(layer=options.layer, head=options.head, color=_colorful(), width=_width()))
+        print(trace.show(layer=options.layer, head=options.head, color=colorful(), width=columns()))
     _write(figure, {"View": options.html, "Figure": options.figure})
     _write(trace, {"Table": options.table, "Trace": options.save})
     return 0
-
-
-def _check_files(options: argparse.Namespace) -> None:
-    """Refuse an unsupported format before the work, not after it."""
-    forms = {
-        "html": (".html",),
-        "figure": DRAWN,
-        "table": (".csv", ".parquet"),
-        "save": (".safetensors",),
-    }
-    for name, suffixes in forms.items():
-        path = getattr(options, name)
-        if path is not None and path.suffix not in suffixes:
-            raise InputError(
-                f"--{name} {path}: unsupported format {path.suffix or '(no suffix)'} (use {_listed(suffixes)}).",
-                do=f"give a name that ends in {_listed(suffixes)}.",
-            )
 
 
 def _compare(lens: Lens, trace: Trace, options: argparse.Namespace, view: dict[str, Any]) -> int:
@@ -179,15 +162,3 @@ def summary(trace: Trace) -> dict[str, Any]:
         for received in views.received(trace.figure())
     ]
     return {"signature": str(trace.signature), "error": trace.error, "attention": groups}
-
-
-def _listed(suffixes: tuple[str, ...]) -> str:
-    return " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
-
-
-def _colorful() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
-def _width() -> int:
-    return shutil.get_terminal_size((100, 24)).columns

@@ -37,3 +37,4 @@ from normlens.models.spelling import Speller as Speller
 from normlens.models.spelling import placed as placed
 from normlens.models.tokenizer import text_tokenizer as text_tokenizer
 from normlens.models.words import spell as spell
+from normlens.models.words import word_ids as word_ids

@@ -11,6 +11,12 @@ from normlens.views.files import either as either
 from normlens.views.glyphs import fit as fit
 from normlens.views.glyphs import visible as visible
 from normlens.views.glyphs import width as width
+from normlens.views.highlights import Highlight as Highlight
+from normlens.views.highlights import Highlights as Highlights
+from normlens.views.highlights import Token as Token
+from normlens.views.highlights import highlights_fragment as highlights_fragment
+from normlens.views.highlights import highlights_text as highlights_text
+from normlens.views.highlights import save_highlights as save_highlights
 from normlens.views.html import asset as asset
 from normlens.views.html import fragment as fragment
 from normlens.views.html import page as page

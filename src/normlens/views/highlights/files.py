@@ -1,0 +1,32 @@
+"""Highlighted text on disk: the page, or a drawing; the suffix decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from normlens.files import write_whole
+from normlens.views.files import DRAWN, either
+from normlens.views.highlights.data import Highlights
+from normlens.views.highlights.page import highlights_page
+from normlens.views.maps import FigureError
+
+
+def save_highlights(texts: Sequence[Highlights], path: Path) -> Path:
+    """Write highlighted texts in the form their suffix names."""
+    if path.suffix not in (".html", *DRAWN):
+        raise FigureError(f"unsupported format {path.suffix or repr(path.name)} (use {either((*DRAWN, '.html'))}).")
+    if path.suffix == ".html":
+        content: str | bytes = highlights_page(texts)
+    else:
+        from normlens.views.highlights.drawn import drawn
+
+        content = drawn(texts, path.suffix[1:])  # pyright: ignore[reportArgumentType]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+    except OSError as error:
+        raise FigureError(
+            f"'{path}' cannot be written: {error.strerror or error}.", do="choose another place."
+        ) from error
+    return path
