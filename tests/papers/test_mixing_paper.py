@@ -11,7 +11,7 @@ from normlens.models.default import default_folder
 from normlens.papers import compare_mixing, read, reproduce
 from normlens.papers import kobayashi2021 as expected
 from normlens.studies import STUDIES, Expansion, Mixing
-from normlens.studies.mixing import FORMS, MixingForm
+from normlens.studies.mixing_ratios import FORMS, MixingForm
 
 CATEGORIES = (expected.CLS, expected.SEP, expected.MASK, expected.NORMAL)
 

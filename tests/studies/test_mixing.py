@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from normlens.corpora import corpus, frequency
 from normlens.studies import MixingStudy, StudyError, study
-from normlens.studies.mixing import FORMS, masked_corpus, of_block
+from normlens.studies.mixing_ratios import FORMS, masked_corpus, of_block
 
 NAMES = ("[CLS]", "[SEP]", "comma & period", "other")
 FOUR = {"[CLS]": ["[CLS]"], "[SEP]": ["[SEP]"], "comma & period": [",", "."]}

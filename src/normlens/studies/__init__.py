@@ -40,8 +40,8 @@ from normlens.studies.masks import Masks as Masks
 from normlens.studies.masks import MasksStudy as MasksStudy
 from normlens.studies.means import extremes as extremes
 from normlens.studies.means import mean_over as mean_over
-from normlens.studies.mixing import Mixing as Mixing
 from normlens.studies.mixing import MixingStudy as MixingStudy
+from normlens.studies.mixing_ratios import Mixing as Mixing
 from normlens.studies.per_head import HeadColumn as HeadColumn
 from normlens.studies.per_head import PerHead as PerHead
 from normlens.studies.planted import planted as planted
