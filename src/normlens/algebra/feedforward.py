@@ -42,6 +42,7 @@ class FeedForward:
     out_bias: Float[Tensor, " model"] | None
     value: Float[Tensor, "batch tgt model"]  # what it wrote
     steps: tuple[RowStep, ...]  # from there to the end of the layer
+    inner: tuple[RowStep, ...] = ()  # a norm of all units before W_2, with the statistics of the pass
 
     @property
     def width(self) -> int:
@@ -96,7 +97,13 @@ class FeedForward:
         total = units[0]
         for more in units[1:]:
             total = total + more
-        return total @ self.out_weight
+        return self.write(total)
+
+    def write(self, units: Tensor, some: slice = slice(None)) -> Tensor:
+        """What units, or parts of units, of some queries write."""
+        for step in self.inner:
+            units = step.of(some)(units)
+        return units @ self.out_weight
 
     @property
     def _biases(self) -> tuple[Tensor | None, ...]:
@@ -116,7 +123,7 @@ class FeedForward:
         if self.up is not None and self.up_weight is not None:
             pairs.append((self.reads.whole @ self.up_weight + _of(self.up_bias, self.up_weight), self.up))
             units = units * self.units
-        written = units @ self.out_weight
+        written = self.write(units)
         pairs.append((written if self.out_bias is None else written + self.out_bias, self.value))
         return pairs
 

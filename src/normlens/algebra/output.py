@@ -48,7 +48,7 @@ class _Parts:
                 if isinstance(layer, Mixture):
                     layer.add(parts, vectors(layer.reads, self.sent, transformed, some), some, self.rule)
                     continue
-                written = self._units(layer, known, transformed, some) @ layer.out_weight
+                written = layer.write(self._units(layer, known, transformed, some), some)
                 for step in layer.steps:
                     written = step.of(some)(written)
                 parts += written

@@ -13,7 +13,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normlens.capture.labels import Active, Column, Gated, Hidden, Linear, Network, Picked, Place, Source, Step, Term
+from normlens.capture.labels import (
+    Active,
+    Column,
+    Gated,
+    Hidden,
+    Linear,
+    Network,
+    Normed,
+    Picked,
+    Place,
+    Source,
+    Step,
+    Term,
+)
 
 GROUPED = frozenset("grouped_mm _grouped_mm grouped_mm_fallback".split())
 BATCHED = frozenset("bmm matmul __matmul__".split())
@@ -135,8 +148,10 @@ def written(label: Any) -> bool:
 
 
 def place_of(label: Any) -> Place:
-    if isinstance(label, (Column, Active)):
-        return place_of(label.of) if isinstance(label, Column) else label.of.place
+    if isinstance(label, (Column, Normed)):
+        return place_of(label.of)
+    if isinstance(label, Active):
+        return label.of.place
     return place_of(label.units) if isinstance(label, Gated) else label.place
 
 
@@ -150,6 +165,11 @@ def picked_place(before: Place, rows: Tensor, lead: tuple[int, ...]) -> Place:
     every = len(rows) == before.count and len(rows.unique()) == len(rows)
     numbers = rows if before.rows is None else before.rows[rows]
     return Place(lead, numbers, before.base if every else before.base or before)
+
+
+def remaining(place: Place) -> Place | None:
+    """The rows that were picked as all there are, where each is there once: the model goes on without the others."""
+    return replace(place, base=None) if place.rows is not None and len(place.rows.unique()) == place.count else None
 
 
 def rows_moved(label: Any, rows: Tensor, place: Place, part: Tensor) -> Any:

@@ -19,19 +19,23 @@ from normlens.capture.following import MATRICES, Following, over_last
 from normlens.capture.joins import DIFFERENCES, SUMS, summed
 from normlens.capture.labels import (
     Active,
+    Gated,
     Hidden,
     Linear,
     Mean,
+    Normed,
     Other,
     Statistic,
 )
 from normlens.capture.networks import activation, of_experts, through_matrix
-from normlens.capture.passing import moved, statistic_of
-from normlens.capture.scalings import QUOTIENTS, factored, normed, scaled
+from normlens.capture.passing import SPREADS, moved, statistic_of
+from normlens.capture.scalings import QUOTIENTS, factored, normed, scaled, units_normed
 from normlens.capture.vocabulary import ALIGNED, MOVES, SAME
 
 FACTORS = frozenset("mul multiply __mul__ __rmul__ __imul__ mul_".split())
 NEGATIVE = frozenset("neg negative __neg__".split())
+EXTREMES = frozenset("min max".split())  # of two tensors, cell by cell; `activation` looks at the shape
+CELLS = frozenset("pow __pow__ square abs".split())
 NORMS = frozenset("layer_norm rms_norm".split())
 PICKS = frozenset("repeat repeat_interleave index_select".split())  # moves that leave out rows or repeat them
 JOINT = frozenset(  # aligned with their operand, but not cell by cell: no activation of a unit alone
@@ -72,6 +76,7 @@ def follow(
             here.put(part, label)
     elif label is None:
         here.lost(block, name, result, args)
+    here.note_use(block, name, given, kwargs, args[0] if name == "__setitem__" else result)
 
 
 def _made(here: Following, block: int, name: str, func: Any, args: tuple[Any, ...], kwargs: Any, result: Any) -> Any:
@@ -104,7 +109,14 @@ def _made(here: Following, block: int, name: str, func: Any, args: tuple[Any, ..
     if isinstance(first, Statistic) and name in ALIGNED:
         others = [here.of(block, a) for a in tensors_in((args[1:], kwargs))]
         return first if all(other is None or isinstance(other, Statistic) for other in others) else None
-    if isinstance(first, (Hidden, Active)) and name in ALIGNED - JOINT:
+    if isinstance(first, (Active, Gated, Normed)):
+        if name in NORMS:
+            return units_normed(first, name, args, kwargs)
+        if name in ("mean", "sum", *SPREADS):
+            return Statistic(block) if over_last(args, kwargs, operand, result) else None
+        if name in CELLS and not isinstance(first, Active):
+            return Other(block, "")
+    if isinstance(first, (Hidden, Active)) and (name in ALIGNED - JOINT or (name in EXTREMES and len(args) == 2)):
         return activation(here, first, func, args, kwargs, result)
     if isinstance(first, Linear):
         return statistic_of(here, Other(block, ""), name, args, kwargs, operand, result)

@@ -14,14 +14,17 @@ from torch import Tensor, nn
 from normlens.capture import experts
 from normlens.capture.calls import tensors_in
 from normlens.capture.labels import (
+    ALONE,
     Followed,
     Hidden,
     Label,
     Linear,
+    Mean,
     Other,
     Picked,
     Place,
     Source,
+    Statistic,
     Term,
 )
 from normlens.capture.operations import PRODUCTS
@@ -29,6 +32,8 @@ from normlens.capture.positions import Positions
 from normlens.capture.record import Attended
 from normlens.capture.vocabulary import ALIGNED, MOVES, SAME
 
+SUMS = frozenset("add radd __add__ __radd__ __iadd__ add_".split())
+ADDING = frozenset("sub rsub isub subtract addcmul addcdiv lerp stack index_add scatter_add index_put".split())
 IN_PLACE = frozenset("__iadd__ __isub__ __imul__ __itruediv__ __setitem__ __ipow__".split())
 MATRICES = PRODUCTS | {"linear", "addmm", "conv1d", "conv2d", "baddbmm"} | experts.GROUPED
 
@@ -46,6 +51,7 @@ class Following:
         self.uses: Counter[str] = Counter()
         self.roots = count(1)  # names of vectors; norms, factors and moves keep them
         self.read: set[int] = set()  # the roots that a matrix has read
+        self.addends: dict[int, tuple[int, ...]] = {}  # of a sum: the roots of what was added up, constants aside
         self.numbers: dict[int, int] = {}  # states of a block so far
 
     def release(self) -> None:
@@ -91,10 +97,32 @@ class Following:
         """Where to write down what the model does with a state; nowhere once the block is handed out."""
         return self.blocks.get(block, NOWHERE)
 
+    def note_use(self, block: int, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
+        """Write down which states went into something else than a norm of them, and which met something older."""
+        operands = list(tensors_in((args, kwargs)))
+        labels = [self.label(one) for one in operands]
+        states = [one for one in labels if isinstance(one, Linear) and one.attends]
+        if any(_goes_elsewhere(self.label(one), states) for one in tensors_in(result)):
+            for state in states:
+                self.note(state.block).read[state.number] += 1
+        ours = [label is not None and label.block == block for label in labels]
+        width = self.note(block).output.shape[-1:]
+        older = (one for one, is_ours in zip(operands, ours, strict=True) if not is_ours)
+        if adds_up(name, args, kwargs) and any(one.shape[-1:] == width and not self.is_constant(one) for one in older):
+            mine = [label for label, is_ours in zip(labels, ours, strict=True) if is_ours]
+            self.note(block).met += [label.number if label in states else None for label in mine]  # pyright: ignore
+
     def is_fixed(self, tensor: Any) -> bool:
         """Whether it comes from the parameters alone."""
         track = self.positions.track(tensor)
         return isinstance(tensor, Tensor) and self.label(tensor) is None and (track is None or not track.origins)
+
+    def is_constant(self, tensor: Tensor) -> bool:
+        """Whether it is known to come from no input and from no attention."""
+        track = self.positions.track(tensor)
+        return isinstance(tensor, nn.Parameter) or (
+            track is not None and not track.origins and self.label(tensor) is None
+        )
 
     def picked(self, tensor: Any) -> Picked | None:
         label = self.label(tensor)
@@ -106,13 +134,14 @@ class Following:
             return Source("constant", factor * value, place)
         earlier = self.label(value)
         kept = value.detach() if factor == 1 else factor * value.detach()
-        track = self.positions.track(value)
-        if isinstance(value, nn.Parameter) or (earlier is None and track is not None and not track.origins):
+        if isinstance(value, nn.Parameter):
             return Source("constant", kept, place)
         if isinstance(earlier, Linear) and earlier.attends:
             self.note(earlier.block).used.append(earlier.number)
         if self.root(value) in self.read:
             return Source("residual", kept, place)
+        if self.is_constant(value):
+            return Source("constant", kept, place)
         alone = isinstance(earlier, Linear) and all(
             term.source.kind == "constant" or (term.source.network is not None and term.source.network.reads.attends)
             for term in earlier.terms
@@ -182,13 +211,25 @@ class Following:
         """Norms, factors and moves keep the name of what they are applied to; a matrix notes what it reads."""
         given = [one for one in operands if not isinstance(one, nn.Parameter)]
         if name in MATRICES:
-            self.read.update(map(self.root, given))
+            self._note_read(list(map(self.root, given)))
         elif given and (name in ALIGNED or name in MOVES or name in SAME or name == "pad"):
             size = max(one.numel() for one in given)
             widest = [one for one in given if one.numel() == size]
             if len(widest) == 1:
                 for part in tensors_in(result):
                     self.name(part, self.root(widest[0]))
+            elif name in SUMS and isinstance(result, Tensor):
+                added = tuple(self.root(one) for one in widest if not self.is_constant(one))
+                self.name(result, next(self.roots))
+                self.addends[self.root(result)] = added
+
+    def _note_read(self, roots: list[int]) -> None:
+        """A matrix reads vectors, and with a sum all that was added up in it, such as a state and its position."""
+        while roots:
+            root = roots.pop()
+            if root not in self.read:
+                self.read.add(root)
+                roots += self.addends.get(root, ())
 
 
 NOWHERE = Followed(-1, "", torch.empty(0, 0, dtype=torch.long), torch.empty(0, 0, 0), None)
@@ -196,6 +237,23 @@ NOWHERE = Followed(-1, "", torch.empty(0, 0, dtype=torch.long), torch.empty(0, 0
 
 def writes(name: str) -> bool:
     return name in IN_PLACE or (name.endswith("_") and not name.endswith("__"))
+
+
+def adds_up(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call adds its operands up, or puts them side by side where a later one may."""
+    if name in ("cat", "concat", "concatenate"):
+        parts = args[0] if args else kwargs.get("tensors", ())
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
+        return bool(parts) and dim in (-1, parts[0].ndim - 1)
+    return name in SUMS or name.strip("_") in ADDING
+
+
+def _goes_elsewhere(label: Label | None, states: list[Linear]) -> bool:
+    """Whether what a call made of states is none of them, normed or moved, nor a statistic."""
+    if isinstance(label, Linear) and label.attends:
+        moved = any(label.number == one.number and label.block == one.block for one in states)
+        return not moved and label.spelling[-1] not in ALONE
+    return not isinstance(label, (Mean, Statistic)) and (not isinstance(label, Other) or bool(label.reason))
 
 
 def keeps_width(operand: Tensor, result: Any) -> bool:

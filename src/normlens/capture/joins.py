@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from normlens.capture import experts
+from normlens.capture.following import SUMS as SUMS
 from normlens.capture.following import Following
 from normlens.capture.labels import (
     Active,
@@ -23,7 +25,6 @@ from normlens.capture.labels import (
 )
 from normlens.capture.networks import activation
 
-SUMS = frozenset("add radd __add__ __radd__ __iadd__ add_".split())
 DIFFERENCES = frozenset("sub subtract __sub__ __rsub__ rsub __isub__ sub_".split())
 
 
@@ -51,12 +52,15 @@ def summed(here: Following, block: int, name: str, args: tuple[Any, ...], kwargs
     state = next((one for one in states if one.attends), states[0] if states else None)
     if state is None or not isinstance(result, Tensor):
         return None
+    if any(one.attends and one.place.base is not None for one in states):
+        if len(states) > 1 or not state.attends or (place := experts.remaining(state.place)) is None:
+            return None
+        state = replace(state, place=place)
+        ours, theirs = (state if isinstance(one, Linear) else one for one in (ours, theirs))
     terms, words = [], []
     for value, label, sign in ((left, ours, 1.0), (right, theirs, -1.0 if minus else 1.0)):
         factor = sign * (alpha if value is right else 1)
         if isinstance(label, Linear):
-            if label.attends and label.place.base is not None:
-                return None
             if not label.place.same(state.place) or tuple(result.shape[:-1]) != label.place.lead:
                 return None
             step = () if factor == 1 else (Step("scale", label.place, factor),)

@@ -6,6 +6,7 @@ Given the statistics of the pass, it is a sum of terms, a statistic, a part of a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -13,6 +14,9 @@ from typing import Literal
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+NORM_WORDS = frozenset({"centre", "norm", "scale", "layer_norm", "rms_norm", "constant"})
+ALONE = NORM_WORDS | {"attention", "routed"}  # how a state comes about that is no sum with something else
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,13 +171,27 @@ class Gated:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Normed:
+    """Units that a norm went over before their output matrix: linear in them, given its statistics."""
+
+    of: Active | Gated
+    steps: tuple[Step, ...]
+    shift: Float[Tensor, " unit"] | None = None  # the bias of the norm
+
+    @property
+    def block(self) -> int:
+        return self.of.block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """Σ_u a_u W[u] + b with a = g(s), or a = g(gate) · s."""
+    """Σ_u a_u W[u] + b with a = g(s), or a = g(gate) · s, and perhaps a norm of all a."""
 
     inner: Active | Gated
     weight: Float[Tensor, "unit model"] | tuple[Tensor, ...]
     bias: Float[Tensor, " model"] | tuple[Tensor, ...] | None
     each: Int[Tensor, " row"] | None = None  # which of several matrices each row went through
+    steps: tuple[Step, ...] = ()  # the norm
 
     @property
     def first(self) -> Active:
@@ -206,7 +224,7 @@ class Column:
         return self.of.block
 
 
-Label = Linear | Mean | Statistic | Other | Hidden | Active | Gated | Picked | Column
+Label = Linear | Mean | Statistic | Other | Hidden | Active | Gated | Normed | Picked | Column
 
 
 @dataclass(slots=True, eq=False)
@@ -222,3 +240,5 @@ class Followed:
     states: list[tuple[Linear, Tensor]] = field(default_factory=list)  # sums it is part of, and their numbers
     used: list[int] = field(default_factory=list)  # states that a later block takes as its residual
     added: list[int] = field(default_factory=list)  # states to which something computed from them was added
+    read: Counter[int] = field(default_factory=Counter)  # how often a sum or a matrix took a state
+    met: list[int | None] = field(default_factory=list)  # states that meet something older in a sum; None: what is none

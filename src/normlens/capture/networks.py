@@ -17,6 +17,7 @@ from normlens.capture.labels import (
     Hidden,
     Linear,
     Network,
+    Normed,
     Other,
     Picked,
     Source,
@@ -45,7 +46,7 @@ def through_matrix(here: Following, block: int, name: str, args: tuple[Any, ...]
     projection = as_projection(name, args, dict(kwargs)) if name not in ("conv1d", "conv2d", "einsum") else None
     if projection is None or projection.added is not None or projection.form != "rows":
         return carried(here, label, f"'{name}'")
-    if not isinstance(label, (Linear, Active, Gated)) or result.shape[:-1] != operand.shape[:-1]:
+    if not isinstance(label, (Linear, Active, Gated, Normed)) or result.shape[:-1] != operand.shape[:-1]:
         return carried(here, label, f"'{name}'")
     fixed = here.positions.track(projection.matrix)
     if fixed is not None and fixed.origins and here.picked(projection.matrix) is None:
@@ -54,8 +55,17 @@ def through_matrix(here: Following, block: int, name: str, args: tuple[Any, ...]
     if isinstance(label, Linear):
         return Hidden(label, weight, bias, result.detach(), label.place)
     place = experts.shaped(experts.place_of(label), tuple(result.shape[:-1]))
-    source = Source("feedforward", result.detach().clone(), place, Network(label, weight, bias))
+    network = Network(label, weight, bias) if not isinstance(label, Normed) else _behind_norm(label, weight, bias)
+    source = Source("feedforward", result.detach().clone(), place, network)
     return Linear(block, (Term(source),), place, -1, ("feedforward",))
+
+
+def _behind_norm(units: Normed, weight: Tensor, bias: Tensor | None) -> Network:
+    """The bias of the norm goes through the matrix."""
+    if units.shift is not None:
+        passed = (units.shift.double() @ weight.double()).to(weight.dtype)
+        bias = passed if bias is None else bias + passed
+    return Network(units.of, weight, bias, steps=units.steps)
 
 
 def carried(here: Following, label: Any, reason: str) -> Other:

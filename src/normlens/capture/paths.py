@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from normlens.capture.labels import Followed, Linear, Term
+from normlens.capture.labels import ALONE, NORM_WORDS, Followed, Linear, Term
 
 Scope = str  # one of SCOPES
 SCOPES = ("residual", "normed", "encoder", "joined", "output")
 NEAREST = "nearest"  # for ALTI: normed where there is such a state, else residual
 NO_NORM = "no norm follows the sum with the residual in this block"
 NO_FEEDFORWARD = "no feed-forward block was seen to follow it"
-NORM_WORDS = frozenset({"centre", "norm", "scale", "layer_norm", "rms_norm", "constant"})
+NO_LAYER = "nothing is added to what it writes: no residual, so no layer stands behind it"
+NO_SUM = "no sum with a residual was seen behind the attention output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ class Path:
 
     def has(self, scope: Scope) -> bool:
         return scope in self.numbers
+
+    @property
+    def alone(self) -> bool:
+        """Whether no layer stands behind the attention, as in a pooling head."""
+        return self.reasons.get("residual") == NO_LAYER
 
     def missing(self, scope: Scope) -> str | None:
         """Why a scope that the layer has cannot be split; None when it can, or when the layer has no such part."""
@@ -57,7 +63,7 @@ class _Read:
     def __init__(self, followed: Followed) -> None:
         self.followed = followed
         self.states = [state for state, _ in followed.states]
-        self.sum = next((one for one in self.states if _residual(one)), None)
+        self.sum = next((one for one in self.states if _residual(one) and not self._goes_on(one)), None)
         self.joined = None if self.sum is None else next((one for one in self._from(self.sum) if _joins(one)), None)
         self.after_sum = self._normed(self.sum)
         self.after_join = self._normed(self.joined) if self.joined is not self.sum else self.after_sum
@@ -87,9 +93,8 @@ class _Read:
     def path(self) -> Path:
         path = Path()
         if self.sum is None:
-            path.reasons.update(
-                dict.fromkeys((*SCOPES, NEAREST), "no sum with a residual was seen behind the attention output")
-            )
+            reason = NO_SUM if any(map(self._meets_residual, self.followed.met)) else NO_LAYER
+            path.reasons.update(dict.fromkeys((*SCOPES, NEAREST), reason))
             return path
         self._set(path, "residual", self.sum)
         if self.sum_is_normed and self.after_sum is not None:
@@ -123,6 +128,18 @@ class _Read:
         else:
             path.reasons["joined"] = path.reasons["output"]
         return path
+
+    def _goes_on(self, state: Linear) -> bool:
+        """Whether what a sum is made from is read elsewhere too: then a position was added, and no residual."""
+        line = _line(state)
+        sums = [one for one in self.states if one.number in line and one.spelling[-1] not in ALONE]
+        beside = [one.number for one in self.states if state.number not in _line(one)]
+        return sum(self.followed.read[number] for number in beside) > len(sums)
+
+    def _meets_residual(self, number: int | None) -> bool:
+        """Whether a sum of a state and something older may be a residual: the state is read nowhere else."""
+        state = next((one for one in self.states if one.number == number), None)
+        return state is None or max(self.followed.read[before] for before in _line(state)) < 2
 
     def _unsplit(self, term: Term) -> str | None:
         """Why a term that joins next cannot be split among tokens; None when it can."""

@@ -75,6 +75,8 @@ def _without_routing(terms: tuple[Term, ...]) -> tuple[list[Term], tuple[Step, .
 def _experts(rows: Placed, term: Term, reads: Stage, tail: tuple[Step, ...]) -> list[Expert]:
     network, value = term.source.network, term.source.value
     assert network is not None
+    if network.steps:
+        raise PathError("a norm goes over the units of an expert")
     laid, before = _laid_out(rows, term, term.steps), _laid_out(rows, term, tail).steps
     units = None if isinstance(network.inner, Active) else network.inner.units
     first, up = network.first, units.of if isinstance(units, Active) else units

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from normlens.capture.labels import (
     Hidden,
     Linear,
     Mean,
+    Normed,
     Other,
     Source,
     Statistic,
@@ -41,6 +43,14 @@ def factored(here: Following, block: int, name: str, func: Any, args: tuple[Any,
         if isinstance(theirs, (Other, Active, Hidden)) and experts.may_be_routed(ours, right, result) and not divides:
             return here.made_of(ours, result, ours.stepped(Step("scale", ours.place, right.detach().clone())), "routed")
         return Other(block, f"it is multiplied by something computed from it ('{name}')")
+    if isinstance(theirs, (Active, Gated, Normed)) and not divides and not isinstance(ours, (Active, Gated, Normed)):
+        left, right, ours, theirs = right, left, theirs, ours
+    if isinstance(ours, (Active, Gated, Normed)) and isinstance(right, Tensor):
+        is_statistic = isinstance(theirs, Statistic) and right.shape[-1:] == (1,)
+        is_vector = theirs is None and not isinstance(ours, Active) and here.is_fixed(right) and right.ndim == 1
+        if is_statistic or is_vector:
+            by = right.detach().clone()
+            return units_scaled(ours, 1 / by if divides else by, normed=is_statistic)
     if isinstance(ours, Mean) and not isinstance(right, Tensor):
         return None
     if isinstance(ours, Statistic) and (theirs is None or isinstance(theirs, Statistic)):
@@ -71,6 +81,58 @@ def product(
     return None
 
 
+def units_scaled(units: Active | Gated | Normed, *by: Tensor, normed: bool, centred: bool = False) -> Normed | None:
+    """Units of a feed-forward block under a norm, or a part of one."""
+    of, steps, shift = (units.of, units.steps, units.shift) if isinstance(units, Normed) else (units, (), None)
+    if shift is not None or hidden_of(of).each is not None:
+        return None
+    place = experts.place_of(of)
+    more = (Step("centre", place),) if centred else ()
+    more += tuple(Step("scale", place, one, normed and one.shape[-1] == 1) for one in by)
+    return Normed(of, (*steps, *more))
+
+
+def hidden_of(units: Active | Gated) -> Hidden:
+    return units.of if isinstance(units, Active) else units.gate.of
+
+
+def units_normed(units: Active | Gated | Normed, name: str, args: tuple[Any, ...], kwargs: Any) -> Normed | None:
+    """A whole norm of the units."""
+    norm = Norm.of(name, args, kwargs)
+    if norm is None:
+        return None
+    weight = () if norm.weight is None else (norm.weight,)
+    found = units_scaled(units, norm.inverse, *weight, normed=True, centred=name == "layer_norm")
+    return found if found is None else replace(found, shift=norm.bias)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Norm:
+    """A norm of each row, with the statistic of the pass."""
+
+    inverse: Tensor  # what each row is multiplied by
+    weight: Tensor | None
+    bias: Tensor | None
+
+    @classmethod
+    def of(cls, name: str, args: tuple[Any, ...], kwargs: Any) -> Norm | None:
+        names = ("input", "normalized_shape", "weight", "bias", "eps") if name == "layer_norm" else (
+            "input", "normalized_shape", "weight", "eps")  # fmt: skip
+        call = dict(zip(names, args, strict=False)) | dict(kwargs)
+        value, shape = call["input"], tuple(call["normalized_shape"])
+        if shape != tuple(value.shape[-1:]):
+            return None
+        eps = call.get("eps", 1e-5 if name == "layer_norm" else None)
+        numbers = value.detach() if value.dtype == torch.float64 else value.detach().float()
+        eps = torch.finfo(value.dtype).eps if eps is None else eps
+        if name == "layer_norm":
+            spread = numbers.var(-1, correction=0, keepdim=True)
+        else:
+            spread = numbers.square().mean(-1, keepdim=True)
+        weight, bias = (None if one is None else one.detach() for one in (call.get("weight"), call.get("bias")))
+        return cls((spread + eps).rsqrt(), weight, bias)
+
+
 def scaled(here: Following, state: Linear, by: Any, result: Any, *, normed: bool = False) -> bool | None:
     if not isinstance(result, Tensor) or tuple(result.shape[:-1]) != state.place.lead:
         return None
@@ -81,27 +143,16 @@ def scaled(here: Following, state: Linear, by: Any, result: Any, *, normed: bool
 def normed(
     here: Following, state: Linear, name: str, args: tuple[Any, ...], kwargs: Any, result: Tensor
 ) -> bool | None:
-    names = ("input", "normalized_shape", "weight", "bias", "eps") if name == "layer_norm" else (
-        "input", "normalized_shape", "weight", "eps")  # fmt: skip
-    call = dict(zip(names, args, strict=False)) | dict(kwargs)
-    value, shape = call["input"], tuple(call["normalized_shape"])
-    if shape != tuple(value.shape[-1:]):
+    norm = Norm.of(name, args, kwargs)
+    if norm is None:
         return None
-    eps = call.get("eps", 1e-5 if name == "layer_norm" else None)
-    numbers = value.detach() if value.dtype == torch.float64 else value.detach().float()
-    eps = torch.finfo(value.dtype).eps if eps is None else eps
-    steps = []
-    if name == "layer_norm":
-        steps.append(Step("centre", state.place))
-        spread = numbers.var(-1, correction=0, keepdim=True)
-    else:
-        spread = numbers.square().mean(-1, keepdim=True)
-    steps.append(Step("scale", state.place, (spread + eps).rsqrt(), normed=True))
-    if call.get("weight") is not None:
-        steps.append(Step("scale", state.place, call["weight"].detach()))
+    steps = [Step("centre", state.place)] if name == "layer_norm" else []
+    steps.append(Step("scale", state.place, norm.inverse, normed=True))
+    if norm.weight is not None:
+        steps.append(Step("scale", state.place, norm.weight))
     terms = state.stepped(*steps)
-    if call.get("bias") is not None:
-        terms += (Term(Source("constant", call["bias"].detach(), state.place)),)
+    if norm.bias is not None:
+        terms += (Term(Source("constant", norm.bias, state.place)),)
     return here.made_of(state, result, terms, name)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from normlens.algebra import FeedForward, Mixture, RowStep, Stage
@@ -62,16 +63,22 @@ class _Rows:
 
     followed: Followed
     one_side: bool  # keys are the same tokens as queries
+    kept: Float[Tensor, "batch tgt 1"] | None = None  # 0 for positions that the model leaves out behind it; None: none
 
     def stage(self, state: Linear, value: Tensor, scope: Scope) -> Stage:
-        rebuilt = sum((self.through(term) for term in state.terms), self.zeros())
+        return replace(self, kept=self.remaining(state.place)).of(state, value, scope)
+
+    def of(self, state: Linear, value: Tensor, scope: Scope) -> Stage:
+        rebuilt = self.masked(sum((self.through(term) for term in state.terms), self.zeros()))
         error = relative_error(rebuilt, self.placed(value, state.place).to(rebuilt))
         terms = [term for term in state.terms if not _left_out(term, scope)]
         joined = [term for term in terms if term.source.network is not None]
         layers: list[FeedForward | Mixture] = [self.feedforward(term) for term in joined if not is_routed(term)]
         layers += mixtures(self, [term for term in joined if is_routed(term)])
         for layer in layers:
-            error = max([error, *(relative_error(anew, seen) for anew, seen in layer.rebuilt())])
+            pairs = layer.rebuilt()
+            pairs = pairs if isinstance(layer, Mixture) else [(self.masked(anew), seen) for anew, seen in pairs]
+            error = max([error, *(relative_error(anew, seen) for anew, seen in pairs)])
         return replace(self.put_together(terms), error=error, layers=tuple(layers))
 
     def put_together(self, terms: list[Term]) -> Stage:
@@ -86,7 +93,8 @@ class _Rows:
             for step in steps:
                 bias = step(bias)
             unowned = unowned + bias
-        return Stage(steps, own, unowned, whole, one_side=self.one_side)
+        own, unowned, whole = map(self.masked, (own, unowned, whole))
+        return Stage((*steps, *self.end), own, unowned, whole, one_side=self.one_side)
 
     def feedforward(self, term: Term) -> FeedForward:
         network = term.source.network
@@ -108,9 +116,24 @@ class _Rows:
             up_again=units.again if isinstance(units, Active) else None,
             out_weight=single(one(network.weight)),
             out_bias=maybe(network.bias),
+            inner=self.steps(network.steps),
             value=self.placed(term.source.value, term.source.place),
-            steps=self.steps(term.steps),
+            steps=(*self.steps(term.steps), *self.end),
         )
+
+    def remaining(self, place: Place) -> Tensor | None:
+        """1 for the positions that are still there, 0 for those that the model has left out."""
+        if place.rows is None or len(place.rows) == self.followed.rows.numel():
+            return None
+        there = torch.isin(self.followed.rows, place.rows.to(self.followed.rows))
+        return None if bool(there.all()) else there[..., None].to(self.zeros())
+
+    def masked(self, vectors: Tensor) -> Tensor:
+        return vectors if self.kept is None else vectors * self.kept
+
+    @property
+    def end(self) -> tuple[RowStep, ...]:
+        return () if self.kept is None else (RowStep("scale", self.kept),)
 
     def zeros(self) -> Tensor:
         return torch.zeros_like(single(self.followed.output))
@@ -141,18 +164,20 @@ class _Rows:
         tensor = single(tensor)
         if tensor.ndim < 2 or all(size == 1 for size in tensor.shape[:-1]):
             return tensor.reshape(-1) if tensor.ndim else tensor
-        if place.base is not None:
-            raise PathError("some of its rows are picked out behind it")
         rows = tensor.expand(*place.lead, tensor.shape[-1]).reshape(-1, tensor.shape[-1])
         at = self.followed.rows
-        if place.rows is not None:
-            most = max(int(at.max()), int(place.rows.max())) + 1
-            turned = torch.full((most,), -1, device=at.device)
-            turned[place.rows] = torch.arange(len(place.rows), device=at.device)
-            at = turned[at]
-            if bool((at < 0).any()):
-                raise PathError("some of its positions are left out behind it")
-        return rows[at]
+        if place.rows is None:
+            return rows[at]
+        most = max(int(at.max()), int(place.rows.max())) + 1
+        turned = torch.full((most,), -1, device=at.device)
+        turned[place.rows] = torch.arange(len(place.rows), device=at.device)
+        at = turned[at]
+        gone = at < 0
+        if not bool(gone.any()):
+            return rows[at]
+        if self.kept is None or bool((gone & self.kept[..., 0].bool()).any()):
+            raise PathError("some of its positions are left out behind it")
+        return rows[at.clamp_min(0)].masked_fill(gone[..., None], 0)
 
 
 def _left_out(term: Term, scope: Scope) -> bool:
