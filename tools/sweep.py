@@ -3,7 +3,9 @@
 Each type is built small in its own process, with a limit on time and on memory, and every probe is examined. One line
 per type goes to build/sweep.jsonl, so an interrupted sweep goes on where it stopped; docs/models.md is written from it.
 
-    python tools/sweep.py [--only bert,gpt2] [--fresh] [--retry] [--build-only] [--into FOLDER]
+    python tools/sweep.py [--only bert,gpt2] [--fresh] [--retry] [--build-only] [--dtype bfloat16] [--into FOLDER]
+
+With a dtype, results go to build/sweep-DTYPE.jsonl; the page has their counts beside those of single precision.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import json
 import multiprocessing
 import re
 import resource
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -29,6 +32,7 @@ from normlens import probes
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, BUILT = "sweep.jsonl", "built.jsonl"  # the second for --build-only
+SINGLE, OTHERS = "float32", ("bfloat16", "float16")
 WORKERS, SECONDS, BYTES = 2, 120.0, 8 * 2**30
 SINGLY = "exact for texts one by one"
 PARTS = {"residual": "residual", "normed": "norm", "output": "feed-forward"}  # of a layer, behind its attention
@@ -53,6 +57,7 @@ class Block:
     own: str = "not tried"  # whether the model's own attentions agree
     own_reason: str = ""
     layer: dict[str, str] = field(default_factory=dict)  # parts of its layer that cannot be split, and why
+    alone: bool = False  # no layer stands behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ class Row:
     stand_in: str | None = None
     changed: tuple[str, ...] = ()  # what the model changes about itself while it runs
     seconds: float = 0.0
+    commit: str = ""  # of normlens, when it was run
 
     @property
     def result(self) -> str:
@@ -106,14 +112,26 @@ class Row:
         return f"{sum(block.own == 'agrees' for block in self.blocks)} of {len(self.blocks)}" if self.blocks else "–"
 
     def whole(self, part: str) -> bool:
-        """Whether attention and this part of the layer are exact, or absent, in every block."""
+        """Whether attention and this part of the layer are exact, or absent, in every block; no layer at all is not."""
         return self.result.startswith("exact") and not any(part in block.layer for block in self.blocks)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every block is exact to the end of its layer."""
+        return all(self.whole(part) for part in PARTS)
+
+    @property
+    def is_headed(self) -> bool:
+        """Whether every block that has a layer is exact to its end, and some have none, such as a pooling head."""
+        return not self.is_whole and replace(self, blocks=tuple(one for one in self.blocks if not one.alone)).is_whole
 
     @property
     def layer(self) -> str:
         """What is exact behind the attention of every block."""
         if not any(block.exact for block in self.blocks):
             return "–"
+        if self.is_headed:
+            return f"{', '.join(PARTS.values())}; {sum(block.alone for block in self.blocks)} without a layer"
         return ", ".join(word for part, word in PARTS.items() if self.whole(part)) or "–"
 
     @property
@@ -147,7 +165,8 @@ def main() -> int:
     options = _options()
     torch.set_num_threads(1)
     versions = f"transformers {transformers.__version__}, normlens {_version()}"
-    path = (options.into or ROOT / "build") / (BUILT if options.build_only else RESULTS)
+    folder = options.into or ROOT / "build"
+    path = folder / (BUILT if options.build_only else _results(options.dtype))
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as results:
         try:
@@ -159,7 +178,7 @@ def main() -> int:
         done = {} if options.fresh else known
         wanted = options.only.split(",") if options.only else list(probes.model_types())
         todo = [kind for kind in wanted if options.only or kind not in done or (options.retry and not done[kind].model)]
-        for count, row in enumerate(_sweep(todo, versions, examined=not options.build_only), start=1):
+        for count, row in enumerate(_sweep(todo, versions, options.dtype, not options.build_only), start=1):
             done[row.type] = row
             results.write(json.dumps(asdict(row)) + "\n")
             results.flush()
@@ -171,18 +190,30 @@ def main() -> int:
         return 0
     page = (options.into or ROOT / "docs") / "models.md"
     page.parent.mkdir(exist_ok=True)
-    page.write_text(_page([done[kind] for kind in probes.model_types() if kind in done]))
+    found = {dtype: _known(folder / _results(dtype), versions) for dtype in (SINGLE, *OTHERS)}
+    found[options.dtype] = [done[kind] for kind in probes.model_types() if kind in done]
+    page.write_text(_page(found.pop(SINGLE), {dtype: rows for dtype, rows in found.items() if rows}))
     return 0
 
 
-def _sweep(todo: list[str], versions: str, *, examined: bool) -> Iterator[Row]:
+def _results(dtype: str) -> str:
+    return RESULTS if dtype == SINGLE else RESULTS.replace(".", f"-{dtype}.")
+
+
+def _known(path: Path, versions: str) -> list[Row]:
+    """The newest line of every type."""
+    newest = {row.type: row for row in _rows(path) if row.versions == versions} if path.exists() else {}
+    return [newest[kind] for kind in probes.model_types() if kind in newest]
+
+
+def _sweep(todo: list[str], versions: str, dtype: str, examined: bool) -> Iterator[Row]:
     context = multiprocessing.get_context("fork")  # the imports are paid once, before the fork
     waiting, running = list(reversed(todo)), list[Job]()
     while waiting or running:
         while waiting and len(running) < WORKERS:
             kind = waiting.pop()
             receiving, sending = context.Pipe(duplex=False)
-            process = context.Process(target=_work, args=(kind, versions, examined, sending))
+            process = context.Process(target=_work, args=(kind, versions, dtype, examined, sending))
             process.start()
             sending.close()
             running.append(Job(kind, process, receiving))
@@ -214,7 +245,7 @@ def _answer(job: Job, versions: str, examined: bool) -> Row | None:
     return row
 
 
-def _work(kind: str, versions: str, examined: bool, sending: Connection) -> None:
+def _work(kind: str, versions: str, dtype: str, examined: bool, sending: Connection) -> None:
     transformers.logging.set_verbosity_error()
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     started = time.monotonic()
@@ -226,31 +257,37 @@ def _work(kind: str, versions: str, examined: bool, sending: Connection) -> None
         found["parameters"] = sum(parameter.numel() for parameter in built.model.parameters())
         found["probes"] = tuple(f"{probe.path}({', '.join(probe.inputs)})" for probe in built.probes)
         if examined:
-            found |= _examined(built)
+            found |= _examined(built, getattr(torch, dtype))
     except probes.TinyError as error:
         found["reason"] = error.reason
     except MemoryError:
         found["reason"] = f"needs more than {BYTES // 2**30} GiB of memory"
     except Exception as error:
         found["reason"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    sending.send(Row(kind, versions, examined, seconds=round(time.monotonic() - started, 1), **found))
+    seconds = round(time.monotonic() - started, 1)
+    sending.send(Row(kind, versions, examined, seconds=seconds, commit=_commit(), **found))
 
 
-def _examined(built: probes.Tiny) -> dict[str, Any]:
+def _examined(built: probes.Tiny, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
     from normlens.capture import examine  # the proof; not needed for --build-only
+
+    if dtype != torch.float32:
+        built.model.to(dtype)
 
     blocks: dict[str, Block] = {}
     examinations: list[Any] = []
     for probe in built.probes:
         part = built.model.get_submodule(probe.path) if probe.path else built.model
-        examination = examine(part, probe.inputs)
+        examination = examine(part, _cast(probe.inputs, dtype))
         examinations.append(examination)
         for block in examination.blocks:
             name = f"{probe.path}.{block.name}".strip(".")
             reason = block.reason or examination.reason
             if name not in blocks or blocks[name].exact:
                 layer = {part: why for part in PARTS if (why := block.path.missing(part)) is not None}
-                blocks[name] = Block(name, reason is None, block.error, reason, block.own, block.own_reason, layer)
+                blocks[name] = Block(
+                    name, reason is None, block.error, reason, block.own, block.own_reason, layer, block.path.alone
+                )
     reasons = [one.reason for one in examinations if one.reason]
     padding = _worst(examinations)
     return {
@@ -261,6 +298,15 @@ def _examined(built: probes.Tiny) -> dict[str, Any]:
         "stand_in": next((one.stand_in for one in examinations if one.stand_in), None),
         "changed": tuple(dict.fromkeys(name for one in examinations for name in one.changed)),
     }
+
+
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    """Inputs in the precision of the model; whole numbers stay as they are."""
+    if isinstance(value, torch.Tensor):
+        return value.to(dtype) if value.dtype == torch.float32 else value
+    if isinstance(value, dict):
+        return {name: _cast(one, dtype) for name, one in value.items()}
+    return type(value)(_cast(one, dtype) for one in value) if type(value) in (list, tuple) else value
 
 
 def _worst(examinations: list[Any]) -> Any:
@@ -279,7 +325,7 @@ def _blocks(row: Row) -> str:
     return f"{sum(block.exact for block in row.blocks)} of {len(row.blocks)}" if row.blocks else "–"
 
 
-def _page(rows: list[Row]) -> str:
+def _page(rows: list[Row], others: dict[str, list[Row]] | None = None) -> str:
     counts = Counter(row.result for row in rows)
     blocks = [block for row in rows for block in row.blocks if block.exact]
     agree = sum(block.own == "agrees" for block in blocks)
@@ -312,7 +358,7 @@ attention:
 | every block of | types |
 |---|---:|
 {chr(10).join(_parts(rows))}
-
+{_commits(rows)}{"".join(_other(dtype, half) for dtype, half in (others or {}).items())}
 ## Every model type
 
 <div class="models" markdown="1">
@@ -328,8 +374,42 @@ attention:
 def _parts(rows: list[Row]) -> list[str]:
     """How many types are exact in each part of the layer, and in all of it."""
     lines = [f"| {word}, or none was seen | {sum(row.whole(part) for row in rows)} |" for part, word in PARTS.items()]
-    whole = sum(all(row.whole(part) for part in PARTS) for row in rows)
-    return [*lines, f"| **the whole layer** | **{whole}** |"]
+    lines.append(f"| **the whole layer** | **{sum(row.is_whole for row in rows)}** |")
+    headed = sum(row.is_headed for row in rows)
+    return [
+        *lines,
+        f"| the whole layer where there is one; a pooling head or the like has none, not counted above | {headed} |",
+    ]
+
+
+def _commits(rows: list[Row]) -> str:
+    """At which commits the types were run, where that is known."""
+    counts = Counter(row.commit for row in rows if row.commit)
+    named = ", ".join(f"{count} at {commit}" for commit, count in counts.most_common())
+    return f"\nTypes were run at these commits of normlens: {named}.\n" if named else ""
+
+
+def _other(dtype: str, rows: list[Row]) -> str:
+    """The counts in another precision."""
+    counts = Counter(row.result for row in rows)
+    results = [f"| {result} | {counts[result]} |" for result in RESULTS_MEAN]
+    return f"""
+## In {dtype}
+
+The same models and inputs, converted (`python tools/sweep.py --dtype {dtype}`). Contributions rebuild the output within
+the tolerance of the precision.
+
+| in {dtype} | types |
+|---|---:|
+{chr(10).join(results)}
+| all | {len(rows)} |
+
+Of those with exact attention:
+
+| in {dtype}, every block of | types |
+|---|---:|
+{chr(10).join(_parts(rows))}
+{_commits(rows)}"""
 
 
 def _line(row: Row) -> str:
@@ -340,6 +420,15 @@ def _line(row: Row) -> str:
 def _escaped(cell: str) -> str:
     """A cell in which nothing is Markdown or HTML; an underscore inside a name is neither."""
     return re.sub(r"[\\`*\[\]<>&|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", lambda found: f"&#{ord(found[0])};", cell)
+
+
+def _commit() -> str:
+    """The commit of normlens that runs; with a star where files differ from it."""
+
+    def said(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    return said("rev-parse", "--short", "HEAD") + ("*" if said("status", "--porcelain", "src") else "")
 
 
 def _version() -> str:
@@ -355,6 +444,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--fresh", action="store_true", help="every type again; the newest line of a type counts")
     parser.add_argument("--retry", action="store_true", help="also again the types that could not be built")
     parser.add_argument("--build-only", action="store_true", help="build and run, do not examine")
+    parser.add_argument("--dtype", choices=(SINGLE, *OTHERS), default=SINGLE, help="precision of model and inputs")
     parser.add_argument("--into", type=Path, help="folder for results and page, in place of build/ and docs/")
     return parser.parse_args()
 

@@ -79,6 +79,10 @@ class Diagnosis:
             exact = sum(reason is None for reason in missed)
             why = "; ".join(dict.fromkeys(reason for reason in missed if reason))
             lines.append(f"{word}: {exact} of {len(missed)} blocks exact, or none was seen{f' ({why})' if why else ''}")
+        if alone := sum(wire.exact and wire.path.alone for wire in self.wires):
+            lines.append(
+                f"no layer stands behind {alone} of them, such as a pooling head: they count as not exact above"
+            )
         if self.stand_in is not None:
             lines.append(f"{self.stand_in} attention stands in for the model's own, which cannot be read; both agree")
         if self.changed:
