@@ -157,6 +157,40 @@ def test_scores_add_up_to_the_logit_of_the_model(name):
     assert float(found.values.sum()) + found.unowned == pytest.approx(found.adds_up_to, abs=1e-5)
 
 
+class Beside(nn.Module):
+    """A matrix, and the same states by another way."""
+
+    def __init__(self, dense, way):
+        super().__init__()
+        self.dense, self.way = dense, way
+
+    def forward(self, states):
+        return self.dense(states) + self.way(states)
+
+
+def through_numpy(states):
+    return torch.from_numpy(states.detach().numpy().copy())[..., :16]
+
+
+def through_a_number(states):
+    return torch.tensor(float(states.mean()))
+
+
+def behind_the_watch(states):
+    with torch._C.DisableTorchFunction():
+        return states[..., :16] * 2
+
+
+@pytest.mark.parametrize("way", [through_numpy, through_a_number, behind_the_watch])
+def test_what_leaves_the_sight_of_the_watch_is_no_constant(way):
+    """Taken for a constant, it would be shared out among the tokens, and the scores would still add up."""
+    model = bert()
+    last = model.bert.encoder.layer[1].output
+    last.dense = Beside(last.dense, way).eval()
+    with pytest.raises(AttributionError, match=r"'bert\.encoder\.layer\.1\.output\.dense'"):
+        scores("decompx", model, {"input_ids": IDS})
+
+
 class Largest(nn.Module):
     """What no rule can split: the largest number over the tokens."""
 

@@ -16,13 +16,8 @@ import torch
 from torch import Tensor
 
 from normlens.algebra import Rule
-from normlens.attribution.carry import carried
-from normlens.attribution.labels import Lost
-from normlens.attribution.program import Program, Sharing
+from normlens.attribution.linear import Lost, Program, Seed, Sharing, carried, rule, watched
 from normlens.attribution.question import AttributionError, Method, Question, Scores
-from normlens.attribution.rules import rule
-from normlens.attribution.steps import Seed
-from normlens.attribution.watching import watched
 from normlens.capture import run_untapped
 
 PAPER = "Modarressi et al. 2023"
@@ -35,7 +30,7 @@ def decompx(question: Question, *, gated: Rule = "gate", sharing: Sharing = "our
     logit = float(question.logit(_logits(run_untapped(model, inputs).output))[0])
     watch, output = watched(model, inputs, rule, gated=gated)
     logits = _logits(output)
-    number = watch.register(logits)
+    number = watch.left or watch.register(logits)
     if isinstance(number, Lost):
         raise _refusal(question, f"it cannot be split in '{number.where}': {number.reason}")
     program = Program(watch.steps, number)

@@ -62,6 +62,23 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """Rows sorted by the expert they were sent to, each through the matrix of its own."""
+
+    weights: Tensor
+    ends: tuple[int, ...]
+
+    def __call__(self, *parts: Tensor) -> Tensor:
+        made = parts[0].new_zeros(*parts[0].shape[:-1], self.weights.shape[-1])
+        for weight, start, end in zip(self.weights, (0, *self.ends), self.ends, strict=False):
+            made[:, start:end] = parts[0][:, start:end] @ weight
+        return made
+
+    def at(self, row: int, rows: int) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Mixed:
     """α x, or x α: rows mixed with weights of the pass."""
 

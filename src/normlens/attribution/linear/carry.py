@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from normlens.attribution.steps import Seed, Shared, Step
+from normlens.attribution.linear.steps import Seed, Shared, Step
 
 CELLS = 1 << 22  # numbers of the widest tensor of parts that one block may hold
 Owned = Callable[[Seed, range], Tensor]  # what some tokens own of a seed; with no tokens, what none of them owns

@@ -13,7 +13,7 @@ from typing import Literal
 
 import torch
 
-from normlens.attribution.steps import Matrix, Mixed, Moved, Normed, Scaled, Shared, Step, Summed, row_of
+from normlens.attribution.linear.steps import Matrix, Mixed, Moved, Normed, Scaled, Shared, Step, Summed, row_of
 
 Sharing = Literal["ours", "theirs", "none"]
 

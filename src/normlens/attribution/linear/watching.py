@@ -6,7 +6,7 @@ a label, each call has a rule, and every step that is written down must give wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from normlens.algebra import Rule, activation_shares
-from normlens.attribution.labels import Carried, Cells, Frozen, Ids, Label, Lost, Own
-from normlens.attribution.steps import Act, Scaled, Seed, Step
+from normlens.attribution.linear.labels import Carried, Cells, Frozen, Ids, Label, Lost, Own
+from normlens.attribution.linear.steps import Act, Scaled, Seed, Step
 from normlens.capture import (
     attention_weights,
     beyond_reading,
@@ -33,6 +33,7 @@ from normlens.capture import (
 from normlens.models import as_found, one_at_a_time, takes_by_name
 
 MARK = "_normlens_part"
+NUMBERS = frozenset("item tolist numpy __float__ __array__".split())
 STARTS = {
     "input_ids": Ids("text"),
     "decoder_input_ids": Ids("written"),
@@ -43,12 +44,14 @@ Rules = Callable[["Watch", str, Any, tuple[Any, ...], dict[str, Any], Any], Any]
 
 
 class Watch(TorchFunctionMode):
-    """The labels of one pass, and the program written so far."""
+    """The labels of one pass, and the program written so far. What no seen call has made is of unknown origin."""
 
-    def __init__(self, rules: Rules, where: Callable[[], str], *, gated: Rule) -> None:
+    def __init__(self, rules: Rules, where: Callable[[], str], *, gated: Rule, known: Iterable[Tensor]) -> None:
         super().__init__()
         self.rules, self.where, self.gated = rules, where, gated
+        self.known = {tensor.untyped_storage().data_ptr() for tensor in known if tensor.device.type != "meta"}
         self.steps: list[Step] = []
+        self.left: Lost | None = None  # where a number made of the tokens left torch
         self.token = object()
 
     def __torch_function__(
@@ -58,12 +61,16 @@ class Watch(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name == "__get__":
             name = getattr(func.__self__, "__name__", "")
-        if name in vocabulary.LOOKS:
-            return func(*args, **kwargs)
+        is_of_tokens = any(self.label(part) is not None for part in tensors_in((args, kwargs)))
+        if name in NUMBERS and is_of_tokens and args[0].is_floating_point():
+            self.left = self.left or self.lost(f"its numbers leave torch by '{name}'")
+        if name in vocabulary.LOOKS or not is_of_tokens:
+            result = func(*args, **kwargs)
+            for part in tensors_in(result):
+                self.put(part, None)
+            return result
         if name == "scaled_dot_product_attention":
             return self._fused(func, args, kwargs)
-        if all(self.label(part) is None for part in tensors_in((args, kwargs))):
-            return func(*args, **kwargs)
         given = args
         if is_in_place(name) or name == "__setitem__":
             given = (self.copy(args[0]), *args[1:])
@@ -104,9 +111,12 @@ class Watch(TorchFunctionMode):
             setattr(tensor, MARK, (self.token, tensor._version, label))
 
     def label(self, tensor: Any) -> Label | None:
-        kept = getattr(tensor, MARK, None) if isinstance(tensor, Tensor) else None
-        if kept is None or kept[0] is not self.token:
+        if not isinstance(tensor, Tensor) or isinstance(tensor, nn.Parameter):
             return None
+        kept = getattr(tensor, MARK, None)
+        if kept is None or kept[0] is not self.token:
+            known = not tensor.is_floating_point() or tensor.untyped_storage().data_ptr() in self.known
+            return None if known else self.lost("it meets a tensor that no call of torch has made")
         if kept[1] != tensor._version and kept[2] is not None:
             return self.lost("a tensor of it is written over")
         return kept[2]
@@ -155,7 +165,7 @@ def watched(model: nn.Module, inputs: Mapping[str, Any], rules: Rules, *, gated:
     if takes_by_name(model, "use_cache"):
         given["use_cache"] = False
     with _plainly(), one_at_a_time(True), as_found(model), switched(model, eager), module_path(model, {}) as where:
-        watch = Watch(rules, where, gated=gated)
+        watch = Watch(rules, where, gated=gated, known=_lasting(model, given))
         for name, label in STARTS.items():
             watch.put(given.get(name), label)
         with watch:
@@ -163,7 +173,14 @@ def watched(model: nn.Module, inputs: Mapping[str, Any], rules: Rules, *, gated:
     return watch, output
 
 
+def _lasting(model: nn.Module, inputs: Mapping[str, Any]) -> Iterator[Tensor]:
+    """The tensors that are there before a pass."""
+    yield from tensors_in(inputs)
+    for module in model.modules():
+        yield from tensors_in([vars(module), module._parameters, module._buffers])
+
+
 @contextmanager
-def _plainly() -> Any:
+def _plainly() -> Iterator[None]:
     with torch.inference_mode(False), torch.no_grad(), torch.compiler.set_stance("force_eager"):
         yield

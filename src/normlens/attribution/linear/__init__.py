@@ -1,0 +1,12 @@
+"""One pass of a model as a program of linear steps, and that program run for the parts of every token.
+
+watching, rules, calls, cells, labels: the pass becomes steps      program: the steps that count, and where biases go
+"""
+
+from normlens.attribution.linear.carry import carried as carried
+from normlens.attribution.linear.labels import Lost as Lost
+from normlens.attribution.linear.program import Program as Program
+from normlens.attribution.linear.program import Sharing as Sharing
+from normlens.attribution.linear.rules import rule as rule
+from normlens.attribution.linear.steps import Seed as Seed
+from normlens.attribution.linear.watching import watched as watched
