@@ -236,3 +236,13 @@ def test_the_end_of_a_layer_is_what_the_residual_of_the_next_one_carries(kind):
             torch.testing.assert_close(block["layer_outputs"], following["layer_inputs"], rtol=1e-4, atol=1e-5)
             compared += 1
     assert compared
+
+
+def test_an_error_in_what_is_done_with_a_block_is_raised():
+    lens, built = lens_of("bert")
+
+    def fail(block):
+        raise ValueError("not of the model")
+
+    with pytest.raises(ValueError, match="not of the model"):
+        lens.each_block(fail, ids(built), fields=("residual_norms",))

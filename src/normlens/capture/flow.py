@@ -77,6 +77,7 @@ def follow(
     elif label is None:
         here.lost(block, name, result, args)
     here.note_use(block, name, given, kwargs, args[0] if name == "__setitem__" else result)
+    here.hand_over()
 
 
 def _made(here: Following, block: int, name: str, func: Any, args: tuple[Any, ...], kwargs: Any, result: Any) -> Any:

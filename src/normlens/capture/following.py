@@ -48,6 +48,7 @@ class Following:
         self.token = object()
         self.blocks: dict[int, Followed] = {}
         self.held: dict[int, Attended] = {}
+        self.complete: list[int] = []  # blocks of which all is there that is wanted
         self.uses: Counter[str] = Counter()
         self.roots = count(1)  # names of vectors; norms, factors and moves keep them
         self.read: set[int] = set()  # the roots that a matrix has read
@@ -64,7 +65,9 @@ class Following:
         wanted = self.wanted(block.out, self.uses[block.out])
         self.uses[block.out] += 1
         if rows is not None and (wanted is None or wanted):
-            followed = Followed(block.order, block.out, rows, block.output.detach().clone(), block.out_bias, wanted)
+            in_order = torch.equal(rows.flatten(), torch.arange(rows.numel(), device=rows.device))
+            output = block.output.detach().clone()
+            followed = Followed(block.order, block.out, rows, output, block.out_bias, wanted, in_order=in_order)
             self.blocks[block.order], self.numbers[block.order] = followed, -1
             if wanted is not None:
                 self.held[block.order] = replace(block, output=followed.output, followed=followed)
@@ -75,6 +78,11 @@ class Following:
             self.state(result, block.order, terms, place, ("attention",), None)
         if block.order not in self.held:
             self.hand_out(block)
+
+    def hand_over(self) -> None:
+        """Hand out the blocks whose last state has come."""
+        while self.complete:
+            self._let_go(self.complete.pop(0))
 
     def _let_go(self, order: int) -> None:
         block = self.held.pop(order, None)
@@ -169,7 +177,7 @@ class Following:
         if attends and followed is not None and (followed.wanted is None or state.number in followed.wanted):
             followed.states.append((state, result.detach().clone()))
             if followed.wanted is not None and len(followed.states) == len(followed.wanted):
-                self._let_go(block)
+                self.complete.append(block)
 
     def lost(self, block: int, name: str, result: Any, args: tuple[Any, ...]) -> None:
         label = Other(block, f"through '{name}'")

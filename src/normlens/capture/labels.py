@@ -242,3 +242,4 @@ class Followed:
     added: list[int] = field(default_factory=list)  # states to which something computed from them was added
     read: Counter[int] = field(default_factory=Counter)  # how often a sum or a matrix took a state
     met: list[int | None] = field(default_factory=list)  # states that meet something older in a sum; None: what is none
+    in_order: bool = False  # `rows` counts up
