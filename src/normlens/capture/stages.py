@@ -5,7 +5,7 @@ Every term is sent through its steps again, and all of them together must be wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -19,6 +19,7 @@ from normlens.capture.paths import Path, Scope, paths
 from normlens.capture.routed import PathError as PathError
 from normlens.capture.routed import is_routed, maybe, mixtures, one, routed_value, single
 
+MIXTURES = 4  # of all rows, to compare sums with: one alone might hardly hold a row
 OWN = ("residual", "companion", "stranger")  # what a token adds of its own
 
 
@@ -69,8 +70,8 @@ class _Rows:
         return replace(self, kept=self.remaining(state.place)).of(state, value, scope)
 
     def of(self, state: Linear, value: Tensor, scope: Scope) -> Stage:
-        rebuilt = self.masked(sum((self.through(term) for term in state.terms), self.zeros()))
-        error = relative_error(rebuilt, self.placed(value, state.place).to(rebuilt))
+        whole = self.placed(value, state.place)
+        error = self.error(state.terms, whole)
         terms = [term for term in state.terms if not _left_out(term, scope)]
         joined = [term for term in terms if term.source.network is not None]
         layers: list[FeedForward | Mixture] = [self.feedforward(term) for term in joined if not is_routed(term)]
@@ -79,20 +80,39 @@ class _Rows:
             pairs = layer.rebuilt()
             pairs = pairs if isinstance(layer, Mixture) else [(self.masked(anew), seen) for anew, seen in pairs]
             error = max([error, *(relative_error(anew, seen) for anew, seen in pairs)])
-        return replace(self.put_together(terms), error=error, layers=tuple(layers))
+        found = self.put_together(terms, whole if len(terms) == len(state.terms) and not layers else None)
+        return replace(found, error=error, layers=tuple(layers))
 
-    def put_together(self, terms: list[Term]) -> Stage:
-        """Steps, what is the token's own and what is nobody's; feed-forward blocks aside."""
+    def error(self, terms: Sequence[Term], whole: Tensor) -> float:
+        """How far the terms are from the whole, relative, for a few random mixtures of its rows."""
+        shape = MIXTURES, self.followed.rows.numel()
+        mixed = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(whole)
+        mixed = mixed if self.kept is None else mixed * self.kept.view(1, -1)
+        rebuilt = sum((self.mixed(term, mixed) for term in terms), torch.zeros_like(mixed[:, :1]))
+        return relative_error(rebuilt, mixed @ whole.expand(self.shape).flatten(0, 1))
+
+    def mixed(self, term: Term, rows: Float[Tensor, "mixture row"]) -> Float[Tensor, "mixture model"]:
+        """Mixtures of the rows of a term after its steps: what is a number of each row is one of its share."""
+        steps = self.steps(term.steps) if not is_routed(term) else ()
+        if is_routed(term) or not all(step.same or step.of_query for step in steps):
+            return rows @ self.through(term).expand(self.shape).flatten(0, 1)
+        for step in steps:
+            rows = rows if step.same else rows * step.by.to(rows).view(1, -1)  # pyright: ignore
+        value = self.value(term)
+        vectors = rows @ value.flatten(0, 1) if value.ndim == 3 else rows.sum(dim=1, keepdim=True) * value
+        for step in steps:
+            vectors = step(vectors) if step.same else vectors
+        return vectors
+
+    def put_together(self, terms: list[Term], whole: Tensor | None = None) -> Stage:
+        """Steps, what is the token's own and what is nobody's; feed-forward blocks aside. `whole`: where known."""
         (attention,) = (term for term in terms if term.source.kind == "attention")
         steps = self.steps(attention.steps)
-        own = sum((self.through(term) for term in terms if term.source.kind in OWN), self.zeros())
-        unowned = sum((self.through(term) for term in terms if term.source.kind == "constant"), self.zeros())
-        whole = self.through(attention) + own + unowned
+        own = self.total(self.through(term) for term in terms if term.source.kind in OWN)
+        unowned = self.total(self.through(term) for term in terms if term.source.kind == "constant")
+        whole = self.through(attention) + own + unowned if whole is None else whole
         if self.followed.out_bias is not None:
-            bias = self.zeros() + self.followed.out_bias.to(unowned)
-            for step in steps:
-                bias = step(bias)
-            unowned = unowned + bias
+            unowned = unowned + _along(single(self.followed.out_bias), steps)
         own, unowned, whole = map(self.masked, (own, unowned, whole))
         return Stage((*steps, *self.end), own, unowned, whole, one_side=self.one_side)
 
@@ -135,20 +155,27 @@ class _Rows:
     def end(self) -> tuple[RowStep, ...]:
         return () if self.kept is None else (RowStep("scale", self.kept),)
 
+    @property
+    def shape(self) -> torch.Size:
+        return self.followed.output.shape
+
     def zeros(self) -> Tensor:
         return torch.zeros_like(single(self.followed.output))
 
-    def through(self, term: Term) -> Tensor:
+    def total(self, terms: Iterable[Tensor]) -> Float[Tensor, "batch tgt model"]:
+        """Terms added up; what is the same for every row is not written out row by row."""
+        return sum(terms, single(self.followed.output).new_zeros(1, 1, 1)).expand(self.shape)
+
+    def value(self, term: Term) -> Float[Tensor, "*batch_tgt model"]:
+        """The vectors of a term, or the one that all rows have in common."""
+        value = term.source.value
+        if value is None:
+            return single(self.followed.output)
+        return self.placed(value, term.source.place) if isinstance(value, Tensor) else self.zeros()[0, 0] + value
+
+    def through(self, term: Term) -> Float[Tensor, "*batch_tgt model"]:
         """What a term adds, after its steps."""
-        if is_routed(term):
-            return routed_value(self, term)
-        value = self.followed.output if term.source.value is None else term.source.value
-        if term.source.value is not None and isinstance(value, Tensor):
-            value = self.placed(value, term.source.place)
-        vectors = self.zeros() + value
-        for step in self.steps(term.steps):
-            vectors = step(vectors)
-        return vectors
+        return routed_value(self, term) if is_routed(term) else _along(self.value(term), self.steps(term.steps))
 
     def steps(self, steps: tuple[Step, ...]) -> tuple[RowStep, ...]:
         return tuple(
@@ -167,7 +194,8 @@ class _Rows:
         rows = tensor.expand(*place.lead, tensor.shape[-1]).reshape(-1, tensor.shape[-1])
         at = self.followed.rows
         if place.rows is None:
-            return rows[at]
+            in_place = self.followed.in_order and len(rows) == at.numel()
+            return rows.view(*at.shape, -1) if in_place else rows[at]
         most = max(int(at.max()), int(place.rows.max())) + 1
         turned = torch.full((most,), -1, device=at.device)
         turned[place.rows] = torch.arange(len(place.rows), device=at.device)
@@ -178,6 +206,12 @@ class _Rows:
         if self.kept is None or bool((gone & self.kept[..., 0].bool()).any()):
             raise PathError("some of its positions are left out behind it")
         return rows[at.clamp_min(0)].masked_fill(gone[..., None], 0)
+
+
+def _along(vectors: Tensor, steps: Sequence[RowStep]) -> Tensor:
+    for step in steps:
+        vectors = step(vectors)
+    return vectors
 
 
 def _left_out(term: Term, scope: Scope) -> bool:
