@@ -11,12 +11,15 @@ Squares that single precision cannot hold are computed in double precision (see 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from normlens.algebra import span
 
+Fold = Callable[[Tensor], Tensor]  # a linear map of vectors, the same for every query
 CHUNK = 5 << 18  # numbers of f(x) held at a time: five megabytes in single precision
 TILE = 1 << 18  # cells (batch, tgt, src) summed at a time: they are gone over once per pair of heads
 CANCELLED = 0.05  # below this share of Σ_h ‖α_h f_h‖², single precision has too few digits left
@@ -36,22 +39,45 @@ def gram(
 
     In double precision where single precision cannot hold the squares.
     """
-    pairs = _gram(values, out_weight)
-    if span.held(pairs.diagonal(dim1=0, dim2=1).mT, values, out_weight):
-        return pairs
-    return _gram(values.double(), out_weight.double())
+    return grams(values, out_weight, [None])[0][0]
 
 
-def _gram(values: Tensor, out_weight: Tensor) -> Tensor:
+def grams(
+    values: Float[Tensor, "batch head src head_dim"],
+    out_weight: Float[Tensor, "head head_dim model"],
+    folds: Sequence[Fold | None],
+    diagonal: Float[Tensor, "batch head src"] | None = None,
+) -> tuple[list[Float[Tensor, "head head2 batch src"]], Float[Tensor, "batch src model"] | None]:
+    """The products of f_h(x_j) after each of these maps, and Σ_h α[h,j,j] f_h(x_j), f(x) computed once for all."""
+    pairs, own = _grams(values, out_weight, folds, diagonal)
+    lost = [at for at, one in enumerate(pairs) if not span.held(one.diagonal(dim1=0, dim2=1).mT, values, out_weight)]
+    if lost:
+        exact, _ = _grams(values.double(), out_weight.double(), [folds[at] for at in lost], None)
+        for at, one in zip(lost, exact, strict=True):
+            pairs[at] = one
+    return pairs, own
+
+
+def _grams(
+    values: Tensor, out_weight: Tensor, folds: Sequence[Fold | None], diagonal: Tensor | None
+) -> tuple[list[Tensor], Tensor | None]:
     batch, head, src, head_dim = values.shape
     flat = values.transpose(0, 1).reshape(head, batch * src, head_dim)
-    gathered = values.new_empty(batch * src, head, head)
+    gathered = [values.new_empty(batch * src, head, head) for _ in folds]
+    own = None if diagonal is None else values.new_empty(batch * src, 1, out_weight.shape[-1])
+    shares = None if diagonal is None else diagonal.transpose(1, 2).reshape(batch * src, 1, head)
     most = max(1, CHUNK // (head * out_weight.shape[-1]))
     step = -(-batch * src // -(-batch * src // most))  # equal chunks
     for start in range(0, batch * src, step):
-        vectors = torch.bmm(flat[:, start : start + step], out_weight).transpose(0, 1)
-        torch.bmm(vectors, vectors.mT, out=gathered[start : start + step])
-    return gathered.permute(1, 2, 0).unflatten(2, (batch, src)).contiguous()
+        some = slice(start, start + step)
+        vectors = torch.bmm(flat[:, some], out_weight).transpose(0, 1)
+        if own is not None and shares is not None:
+            torch.bmm(shares[some], vectors, out=own[some])
+        for fold, found in zip(folds, gathered, strict=True):
+            folded = vectors if fold is None else fold(vectors)
+            torch.bmm(folded, folded.mT, out=found[some])
+    pairs = [one.permute(1, 2, 0).unflatten(2, (batch, src)).contiguous() for one in gathered]
+    return pairs, None if own is None else own.view(batch, src, -1)
 
 
 def lengths(
@@ -103,10 +129,12 @@ def summed_norms(
     pairs: Float[Tensor, "head head2 batch src"],
     values: Float[Tensor, "batch head src head_dim"],
     out_weight: Float[Tensor, "head head_dim model"],
+    fold: Fold | None = None,
 ) -> Float[Tensor, "batch tgt src"]:
     """‖Σ_h α_h f_h(x_j)‖: the contribution of key j to query i in all heads of the block. Not the sum of the norms.
 
-    Where heads cancel each other the sum is done again with the vectors themselves, in double precision.
+    Where heads cancel each other the sum is done again with the vectors themselves, in double precision. `fold`: what
+    the vectors of `pairs` went through.
     """
     batch, _, tgt, src = weights.shape
     norms = weights.new_empty(batch, tgt, src)
@@ -115,11 +143,11 @@ def summed_norms(
         for top in range(0, tgt, rows):
             some = slice(first, first + items), slice(top, top + rows)
             tile = weights[some[0], :, some[1]].to(pairs.dtype)
-            norms[some] = _summed_tile(tile, pairs[:, :, some[0]], values[some[0]], out_weight)
+            norms[some] = _summed_tile(tile, pairs[:, :, some[0]], values[some[0]], out_weight, fold)
     return norms
 
 
-def _summed_tile(weights: Tensor, pairs: Tensor, values: Tensor, out_weight: Tensor) -> Tensor:
+def _summed_tile(weights: Tensor, pairs: Tensor, values: Tensor, out_weight: Tensor, fold: Fold | None) -> Tensor:
     """The norms of one tile; a query with sums that single precision cannot hold is done again in double precision."""
     total, alone = _summed_squares(weights, pairs)
     rows = span.lost_rows(alone, weights, pairs)
@@ -128,9 +156,9 @@ def _summed_tile(weights: Tensor, pairs: Tensor, values: Tensor, out_weight: Ten
     cancelled = (total < alone.mul_(CANCELLED)).nonzero()
     norms = total.clamp_min_(0).sqrt_()
     if len(cancelled):
-        norms[tuple(cancelled.T)] = _summed_exactly(cancelled, weights, values, out_weight)
+        norms[tuple(cancelled.T)] = _summed_exactly(cancelled, weights, values, out_weight, fold)
     if rows is not None:
-        again = _summed_tile(weights[:, :, rows].double(), pairs.double(), values, out_weight)
+        again = _summed_tile(weights[:, :, rows].double(), pairs.double(), values, out_weight, fold)
         norms[:, rows] = again.to(norms.dtype)
     return norms
 
@@ -150,7 +178,7 @@ def _summed_squares(weights: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _summed_exactly(
-    cells: Int[Tensor, "cell 3"], weights: Tensor, values: Tensor, out_weight: Tensor
+    cells: Int[Tensor, "cell 3"], weights: Tensor, values: Tensor, out_weight: Tensor, fold: Fold | None
 ) -> Float[Tensor, " cell"]:
     """‖Σ_h α_h f_h(x_j)‖ for single cells (batch, tgt, src), the vectors added before the norm is taken."""
     matrix = out_weight.double().flatten(0, 1)
@@ -158,7 +186,8 @@ def _summed_exactly(
     for some in cells.split(max(1, CHUNK // matrix.shape[1])):
         batch, tgt, src = some.T
         mixed = weights[batch, :, tgt, src].double()[..., None] * values[batch, :, src].double()
-        norms.append((mixed.flatten(1) @ matrix).norm(dim=-1))
+        vectors = mixed.flatten(1) @ matrix
+        norms.append((vectors if fold is None else fold(vectors)).norm(dim=-1))
     return torch.cat(norms).to(weights.dtype)
 
 

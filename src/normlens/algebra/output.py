@@ -30,6 +30,16 @@ def output_mixing(stage: Stage, sent: Sent, *, rule: Rule) -> Float[Tensor, "bat
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Way:
+    """A matrix from a state to the units of a feed-forward block, with what serves every block of queries."""
+
+    weight: Float[Tensor, "model unit"]
+    by: Float[Tensor, "batch tgt unit"]  # what each unit is multiplied by
+    keys: Float[Tensor, "batch src head unit"] | None  # what f(x) of each key puts into the units
+    own: Float[Tensor, "batch tgt unit"] | None  # what each token puts into its own
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
     """The parts at the end of a layer, some queries at a time."""
 
@@ -40,41 +50,46 @@ class _Parts:
     def over(self, measure: Callable[[Tensor], Tensor]) -> Tensor:
         """A measure of the vectors (batch, query, src, model) of all queries, block by block."""
         transformed, width = self.sent.transformed(), self.sent.out_weight.shape[-1]
-        read = [self._read(layer, transformed) for layer in self.stage.layers]
+        ways = [self._ways(layer, transformed) for layer in self.stage.layers]
         found = []
         for some in self.sent.blocks(max([width, *(layer.width for layer in self.stage.layers)])):
             parts = vectors(self.stage, self.sent, transformed, some)
-            for layer, known in zip(self.stage.layers, read, strict=True):
+            for layer, known in zip(self.stage.layers, ways, strict=True):
                 if isinstance(layer, Mixture):
                     layer.add(parts, vectors(layer.reads, self.sent, transformed, some), some, self.rule)
                     continue
-                written = layer.write(self._units(layer, known, transformed, some), some)
+                written = layer.write(self._units(layer.reads, known, transformed, some), some)
                 for step in layer.steps:
                     written = step.of(some)(written)
                 parts += written
             found.append(measure(parts))
         return torch.cat(found, dim=1)
 
-    def _read(self, layer: FeedForward | Mixture, transformed: Tensor | None) -> list[Tensor] | None:
-        """Every f(x) through all that is the same for every query, up to the units; None where that cannot be done."""
-        if isinstance(layer, Mixture) or transformed is None or not layer.reads.folds:
-            return None
-        folded = layer.reads.folded(transformed.flatten(0, 1)).view_as(transformed)
-        return [folded @ weight for weight, _ in layer.maps(self.rule)]
+    def _ways(self, layer: FeedForward | Mixture, transformed: Tensor | None) -> list[_Way]:
+        if isinstance(layer, Mixture):
+            return []
+        if transformed is None or not layer.reads.folds:
+            return [_Way(weight, by, None, None) for weight, by in layer.maps(self.rule)]
+        folded = layer.reads.folded(transformed).transpose(1, 2)
+        own = layer.reads.own if layer.reads.one_side else None
+        return [
+            _Way(weight, by, folded @ weight, None if own is None else own @ weight)
+            for weight, by in layer.maps(self.rule)
+        ]
 
-    def _units(self, layer: FeedForward, known: list[Tensor] | None, transformed: Tensor | None, some: slice) -> Tensor:
+    def _units(self, reads: Stage, ways: list[_Way], transformed: Tensor | None, some: slice) -> Tensor:
         """What each key puts into the units of some queries, each unit with its share."""
         weights, total = self.sent.weights[:, :, some], None
         at = torch.arange(weights.shape[2], device=weights.device)
-        for index, (weight, by) in enumerate(layer.maps(self.rule)):
-            if known is None:
-                read = vectors(layer.reads, self.sent, transformed, some) @ weight
+        for way in ways:
+            if way.keys is None:
+                units = vectors(reads, self.sent, transformed, some) @ way.weight
             else:
-                read = torch.einsum("bhts,bhsu->btsu", weights, known[index])
-                read *= layer.reads.sizes(read)[:, some, None]
-                if layer.reads.one_side:
-                    read[:, at, at + some.start] += layer.reads.own[:, some] @ weight
-            read *= by[:, some, None]
-            total = read if total is None else total.add_(read)
+                sized = weights * reads.sizes(weights)[:, None, some]
+                units = torch.matmul(sized.permute(0, 3, 2, 1), way.keys).transpose(1, 2)
+                if way.own is not None:
+                    units[:, at, at + some.start] += way.own[:, some]
+            units *= way.by[:, some, None]
+            total = units if total is None else total.add_(units)
         assert total is not None
         return total

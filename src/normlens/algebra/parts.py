@@ -9,7 +9,7 @@ again, divided by a number of the query. Nothing of size (tgt, src, model) is bu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -28,8 +28,8 @@ class RowStep:
     kind: Literal["scale", "centre"]
     by: Tensor | float = 1.0
 
-    def __call__(self, vectors: Float[Tensor, "*rows model"]) -> Float[Tensor, "*rows model"]:
-        """Applied to (batch, tgt, model), or to (batch, tgt, src, model)."""
+    def __call__(self, vectors: Float[Tensor, "*rows model"]) -> Float[Tensor, "*all_rows model"]:
+        """Applied to (batch, tgt, model), to (batch, tgt, src, model), or to one vector for all rows."""
         if self.kind == "centre":
             return vectors - vectors.mean(dim=-1, keepdim=True)
         by = self.by
@@ -96,13 +96,12 @@ class Stage:
             for step in self.steps
         )
 
-    def folded(self, out_weight: Float[Tensor, "head head_dim model"]) -> Float[Tensor, "head head_dim model"]:
-        """W_O followed by what is the same for every query."""
-        matrix = out_weight
+    def folded(self, vectors: Float[Tensor, "*rows model"]) -> Float[Tensor, "*rows model"]:
+        """Vectors, or the rows of W_O, after what is the same for every query."""
         for step in self.steps:
             if step.same:
-                matrix = step(matrix)
-        return matrix
+                vectors = step(vectors)
+        return vectors
 
     def sizes(self, like: Tensor) -> Float[Tensor, "batch tgt 1"]:
         """The numbers of the queries, multiplied."""
@@ -121,7 +120,8 @@ class Sent:
     values: Float[Tensor, "batch head src head_dim"]
     out_weight: Float[Tensor, "head head_dim model"]
     gates: Float[Tensor, "batch head tgt head_dim"] | None = None
-    known: dict[str, Tensor] = field(default_factory=dict)  # what several quantities need, computed once
+    known: dict[Any, Tensor] = field(default_factory=dict)  # what several quantities need, computed once
+    stages: tuple[Stage, ...] = ()  # points of the layer whose norms are asked for
 
     def own_and_others(self) -> tuple[Float[Tensor, "batch tgt model"], Float[Tensor, "batch tgt model"]]:
         """What attention adds to a token from itself, and from all others."""
@@ -136,12 +136,32 @@ class Sent:
             self.known["own"] = self._written(self.weights.diagonal(dim1=2, dim2=3)[..., None] * self.values)
         return self.known["own"]
 
-    def summed_norms(self) -> Float[Tensor, "batch tgt src"]:
-        """‖Σ_h α f_h(x_j)‖."""
+    def gram(self, stage: Stage | None = None) -> Float[Tensor, "head head2 batch src"]:
+        """The products of f_h(x_j) for every pair of heads, as they are or as they come to a point of the layer.
+
+        Every f(x) is computed once for all of them, and for what a token adds to itself.
+        """
+        if stage not in self.known:
+            folds = dict.fromkeys((None, *(one for one in self.stages if one.folds and one.moves), stage))
+            along = [None if one is None else one.folded for one in folds]
+            diagonal = self.weights.diagonal(dim1=2, dim2=3) if self.one_side else None
+            pairs, own = attention.grams(self.values, self.out_weight, along, diagonal)
+            self.known.update(zip(folds, pairs, strict=True))
+            if own is not None:
+                self.known["own"] = own
+        return self.known[stage]
+
+    @property
+    def one_side(self) -> bool:
+        return self.weights.shape[2] == self.weights.shape[3]
+
+    def summed_norms(self, stage: Stage | None = None) -> Float[Tensor, "batch tgt src"]:
+        """‖Σ_h α f_h(x_j)‖, or the same after the steps that are the same for every query."""
+        fold = None if stage is None else stage.folded
         if self.gates is not None:
-            return gated.summed_norms(self.weights, self.values, self.out_weight, self.gates)
-        pairs = attention.gram(self.values, self.out_weight)
-        return attention.summed_norms(self.weights, pairs, self.values, self.out_weight)
+            matrix = self.out_weight if fold is None else fold(self.out_weight)
+            return gated.summed_norms(self.weights, self.values, matrix, self.gates)
+        return attention.summed_norms(self.weights, self.gram(stage), self.values, self.out_weight, fold)
 
     def vectors(self, queries: slice, transformed: Tensor | None) -> Float[Tensor, "batch query src model"]:
         """Σ_h α f_h(x_j) itself for some queries; `transformed` is every f(x), where there are no gates."""
@@ -153,8 +173,10 @@ class Sent:
         return scaled.permute(0, 2, 3, 1, 4).flatten(3) @ self.out_weight.flatten(0, 1)
 
     def transformed(self) -> Float[Tensor, "batch head src model"] | None:
-        """Every f(x); None where it depends on the query."""
-        return attention.transformed(self.values, self.out_weight) if self.gates is None else None
+        """Every f(x), the heads of a key side by side in memory; None where it depends on the query."""
+        if self.gates is not None:
+            return None
+        return torch.einsum("bhsd,hdm->bshm", self.values, self.out_weight).contiguous().transpose(1, 2)
 
     def blocks(self, width: int) -> list[slice]:
         """Some queries at a time, so that few vectors of this width are held at once."""
@@ -180,7 +202,7 @@ def norms(
         return torch.cat(found, dim=1)
     own, scalar = sent.own() if stage.one_side else None, 1.0
     if summed is None or stage.moves:
-        summed = replace(sent, out_weight=stage.folded(sent.out_weight)).summed_norms()
+        summed = sent.summed_norms(stage)
     else:
         scalar = _number(stage)
     size = stage.sizes(summed) * scalar

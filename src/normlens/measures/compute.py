@@ -59,8 +59,7 @@ def measured(
     own = [quantity for quantity in wanted if not quantity.batched]
     asked = [name for name in fields if DECLARED[name].batched and not _follows(attended, name, fields)]
     inputs = dict.fromkeys(need for quantity in own for need in quantity.needs if _batched(need))
-    has_gram = any("gram" in quantity.needs for quantity in needed((*asked, *inputs)))
-    record = _record(attended, heads, has_gram, stages)
+    record = _record(attended, heads, needed((*asked, *inputs)), stages)
     kept = {name: _value(record, name) for name in dict.fromkeys((*asked, *inputs))}
     kept = _without_padding(kept, tgt, src)
     sizes = tuple(zip(_lengths(tgt, batch, rows), _lengths(src, batch, columns), strict=True))
@@ -134,12 +133,16 @@ class _Record:
     tensors: dict[str, Tensor]
     has_gram: bool  # whether some quantity needs it, so that ‖f(x)‖ is read off its diagonal
     stages: Mapping[str, algebra.Stage]
+    normed: tuple[algebra.Stage, ...]  # those at which norms are asked for
     written: dict[str, Tensor]  # "all": what all heads wrote, where the output of the block shows it
     sent: algebra.Sent | None = None
 
 
 def _record(
-    attended: Attended, heads: Sequence[int] | None, has_gram: bool, stages: Mapping[str, algebra.Stage]
+    attended: Attended,
+    heads: Sequence[int] | None,
+    wanted: Sequence[Quantity],
+    stages: Mapping[str, algebra.Stage],
 ) -> _Record:
     tensors = {name: _at_least_single(getattr(attended, name)) for name in ("weights", *RECORD)}
     factors = {name: getattr(attended, name) for name in FACTORS}
@@ -155,7 +158,11 @@ def _record(
     if heads is None and attended.output.dtype == tensors["values"].dtype:
         bias = attended.out_bias
         written["all"] = attended.output if bias is None else attended.output - bias
-    return _Record(tensors, has_gram, stages, written)
+    normed = tuple(
+        stages[need] for one in wanted if "summed_norms" in one.needs for need in one.needs if need in stages
+    )
+    has_gram = any("gram" in one.needs for one in wanted)
+    return _Record(tensors, has_gram, stages, normed, written)
 
 
 def _value(record: _Record, name: str) -> Tensor:
@@ -167,7 +174,7 @@ def _value(record: _Record, name: str) -> Tensor:
 def _made(record: _Record, name: str) -> Tensor:
     values, out_weight = record.tensors["values"], record.tensors["out_weight"]
     if name == "gram":
-        return algebra.gram(values, out_weight)
+        return _sent(record).gram() if record.normed else algebra.gram(values, out_weight)
     if name == "norms":
         if record.has_gram:
             return algebra.transformed_norms(_value(record, "gram"))
@@ -189,12 +196,16 @@ def _made(record: _Record, name: str) -> Tensor:
 
 def _stage_or_value(record: _Record, name: str) -> Any:
     if name == "sent":
-        if record.sent is None:
-            gates, weights = record.tensors.get("gates"), "reaching" if "scales" in record.tensors else "weights"
-            values, out_weight = record.tensors["values"], record.tensors["out_weight"]
-            record.sent = algebra.Sent(_value(record, weights), values, out_weight, gates, record.written)
-        return record.sent
+        return _sent(record)
     return record.stages[name] if name in STAGES else _value(record, name)
+
+
+def _sent(record: _Record) -> algebra.Sent:
+    if record.sent is None:
+        gates, weights = record.tensors.get("gates"), "reaching" if "scales" in record.tensors else "weights"
+        values, out_weight = record.tensors["values"], record.tensors["out_weight"]
+        record.sent = algebra.Sent(_value(record, weights), values, out_weight, gates, record.written, record.normed)
+    return record.sent
 
 
 def _by_sequence(quantity: Quantity, values: Mapping[str, Tensor], sizes: Sizes, width: Mapping[str, int]) -> Tensor:
