@@ -28,7 +28,34 @@ def embedded(question: Question) -> Float[Tensor, "source dim"]:
 
 def asked_of(question: Question, vectors: Float[Tensor, "copy source dim"]) -> Float[Tensor, " copy"]:
     """The logit of a question for copies of its text whose tokens have these vectors."""
-    return question.logit(_run(question, len(vectors), vectors)[0])
+    return question.logit(_run(question, len(vectors), vectors)[0].logits)
+
+
+def last_states(
+    question: Question, vectors: Float[Tensor, "copy source dim"]
+) -> tuple[Float[Tensor, "copy position model"], Float[Tensor, " copy"]]:
+    """What the head of the model reads, and the logit, for copies of the text whose tokens have these vectors."""
+    output = _run(question, len(vectors), vectors, output_hidden_states=True)[0]
+    states = getattr(output, "decoder_hidden_states" if question.written is not None else "hidden_states", None)
+    if not states:
+        name = question.watcher.subject.name
+        raise AttributionError(f"'{name}' does not return its hidden states.", do="choose another method.")
+    return states[-1], question.logit(output.logits)
+
+
+def reading(question: Question) -> Float[Tensor, " position"]:
+    """Which positions the prediction is read from, as shares: one, or several where the head averages them."""
+    vectors = embedded(question)[None]
+    with torch.inference_mode(False), torch.enable_grad():
+        states, logit = last_states(question, vectors.requires_grad_())
+        (slope,) = torch.autograd.grad(logit.sum(), states, allow_unused=True)
+    sizes = torch.zeros(1) if slope is None else slope[0].norm(dim=-1)
+    if not float(sizes.sum()) > 0:
+        name = question.watcher.subject.name
+        raise AttributionError(
+            f"No position was found that the prediction of '{name}' is read from.", do="choose another method."
+        )
+    return sizes / sizes.sum()
 
 
 def slopes(
@@ -36,13 +63,18 @@ def slopes(
 ) -> tuple[Float[Tensor, " copy"], Float[Tensor, "copy source dim"]]:
     """The logit for each copy, and its derivative by the vectors."""
     logits, gradients = [], []
-    for part in vectors.split(max(1, TOKENS_AT_ONCE // vectors.shape[1])):
+    for part in vectors.split(at_once(vectors)):
         with torch.inference_mode(False), torch.enable_grad():
             given = part.detach().clone().requires_grad_()
             logit = asked_of(question, given)
             gradients.append(torch.autograd.grad(logit.sum(), given)[0])
         logits.append(logit.detach())
     return torch.cat(logits), torch.cat(gradients)
+
+
+def at_once(vectors: Float[Tensor, "*copy source dim"]) -> int:
+    """How many copies of a text go through the model together."""
+    return max(1, TOKENS_AT_ONCE // vectors.shape[-2])
 
 
 def check_precision(question: Question) -> None:
@@ -56,21 +88,24 @@ def check_precision(question: Question) -> None:
         )
 
 
-def _run(question: Question, copies: int, vectors: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
-    """Logits of a pass, and the embeddings the model made itself, by the name of their ids."""
+def _run(question: Question, copies: int, vectors: Tensor | None, **options: bool) -> tuple[Any, dict[str, Tensor]]:
+    """What a pass returns, and the embeddings the model made itself, by the name of their ids."""
     model: Any = question.watcher.subject.model
     inputs = {name: repeated(value, copies) for name, value in question.inputs.items()}
     lengths = {name: inputs[name].shape[1] for name in IDS if name in inputs}
     given = {} if vectors is None else dict(zip(lengths, vectors.split(list(lengths.values()), dim=1), strict=True))
-    with as_found(model), _replacing(model, {name: inputs[name] for name in lengths}, given) as clean:
-        logits = model(**inputs).logits
+    with (
+        as_found(model, hooks=bool(options)),
+        _replacing(model, {name: inputs[name] for name in lengths}, given) as clean,
+    ):
+        output = model(**inputs, **options)
     if clean.keys() != lengths.keys():
         raise AttributionError(
             f"'{question.watcher.subject.name}' does not read its tokens through a table of embeddings.",
             cause="ids that are cut, shifted or hashed before they are looked up.",
             do="choose a method without gradients.",
         )
-    return logits, clean
+    return output, clean
 
 
 @contextmanager
