@@ -12,9 +12,9 @@ import pytest
 import normlens as nl
 
 NAMES = {
-    "Aligned", "Attribution", "Block", "InputError", "Lens", "LoadError", "NormlensError", "ReconstructionError",
-    "Report", "Study", "Trace", "align", "heads", "importance", "load", "measure", "open", "report", "segment",
-    "shorten",
+    "Aligned", "Attribution", "Block", "Faithfulness", "InputError", "Lens", "LoadError", "NormlensError",
+    "ReconstructionError", "Report", "Study", "Trace", "align", "faithfulness", "heads", "importance", "load",
+    "measure", "open", "report", "segment", "shorten",
 }  # fmt: skip
 
 

@@ -23,8 +23,10 @@ if typing.TYPE_CHECKING:
     from normlens.measures import measure as measure
     from normlens.models import InputError as InputError
     from normlens.models import LoadError as LoadError
+    from normlens.studies import Faithfulness as Faithfulness
     from normlens.studies import Report as Report
     from normlens.studies import Study as Study
+    from normlens.studies import faithfulness as faithfulness
     from normlens.studies import heads as heads
     from normlens.studies import importance as importance
     from normlens.studies import report as report
@@ -41,7 +43,17 @@ _ROOMS = {
     "models": ("InputError", "LoadError"),
     "nmt": (),
     "exhibits": (),
-    "studies": ("Report", "Study", "heads", "importance", "report", "segment", "shorten"),
+    "studies": (
+        "Faithfulness",
+        "Report",
+        "Study",
+        "faithfulness",
+        "heads",
+        "importance",
+        "report",
+        "segment",
+        "shorten",
+    ),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -28,6 +28,7 @@ COMMANDS = {  # each is a module of its name here, whose register(commands) adds
     "report": "every study of a corpus, with figures and tables on one page",
     "study": "one study of a corpus, or one of your own, in the terminal",
     "heads": "the profile of every head: what it attends to, what contributes, its pattern and role",
+    "faithful": "which method of attribution to trust on a model, measured by removing tokens",
     "segment": "cut a text where attention says so, and score the cuts where they are known",
     "sinks": "which tokens are attention sinks, and whether they contribute",
     "align": "word alignments from a translation model, and their error against gold links",
@@ -46,6 +47,7 @@ EPILOG = """examples:
   normlens study categories --corpus texts.txt     # one of them, in the terminal
   normlens heads --corpus texts.txt --out heads    # what each head does, as a table and a page
   normlens sinks --corpus texts.txt                # attention sinks, head by head
+  normlens faithful texts.txt --model M            # which attribution to trust on this model
   normlens segment story.txt                       # a text, cut where attention says so
   normlens align --source a.de --target a.en       # word alignments from the bundled translation models
   normlens aer links.txt --gold gold.talp          # error rate of a file of word links

@@ -23,6 +23,9 @@ from normlens.studies.distances import Distances as Distances
 from normlens.studies.distances import DistancesStudy as DistancesStudy
 from normlens.studies.expansion import Expansion as Expansion
 from normlens.studies.expansion import ExpansionStudy as ExpansionStudy
+from normlens.studies.faithful_result import Faithfulness as Faithfulness
+from normlens.studies.faithfulness import FAITHFUL_VALUES as FAITHFUL_VALUES
+from normlens.studies.faithfulness import faithfulness as faithfulness
 from normlens.studies.findings import Findings as Findings
 from normlens.studies.forgetting import Forgetting as Forgetting
 from normlens.studies.forgetting import ForgettingStudy as ForgettingStudy
