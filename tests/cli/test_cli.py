@@ -20,6 +20,12 @@ def test_show_without_a_word(capsys):
     assert "of the attention" in shown
 
 
+def test_the_command_alone_explains_itself(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([])
+    assert "commands:" in capsys.readouterr().out
+
+
 def test_show_writes_what_it_is_asked_for(capsys, tmp_path):
     files = {
         name: tmp_path / f"t.{suffix}" for name, suffix in (("html", "html"), ("table", "csv"), ("save", "safetensors"))

@@ -74,7 +74,18 @@ def test_a_notebook_shows_the_view(trace):
     assert trace._repr_html_().count("<iframe") == 2
 
 
-def test_the_terminal_shows_map_and_table(trace):
-    shown = trace.show(layer=2, head=4)
-    assert "L2H4" in shown
-    assert "[CLS]" in shown
+def test_the_terminal_shows_the_table_and_maps_when_asked(trace):
+    assert "queries, columns: keys" not in trace.show()
+    shown = trace.show(layer=2, head=4, maps=True)
+    assert shown.index("mean over L2 x head 4 and all queries") < shown.index("self-attention L2H4  α")
+
+
+def test_the_table_is_of_the_layer_head_and_query_that_are_named(trace):
+    block = trace.self_attention[2]
+    weights, norms = block.weights[0, 4, 1], block.weighted_norms[0, 4, 1]
+    rows = trace.show(layer=2, head=4, pin=1).splitlines()
+    token = next(place for place, row in enumerate(rows) if row.startswith("token")) + 1
+    rows = rows[token : token + block.sizes[0][1]]
+    for row, weight, norm in zip(rows, weights.tolist(), (norms / norms.sum()).tolist(), strict=False):
+        assert f"{weight:6.1%}".strip() in row
+        assert f"{norm:6.1%}".strip() in row

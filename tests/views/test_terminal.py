@@ -49,7 +49,7 @@ scale 0 [ ░▒▓█] 1.6 (the largest cell of this map)  rows: queries, colum
 SUMMARY = """\
 a cat
 
-self-attention, mean over 1 layer x 1 heads and all queries
+self-attention, mean over L0 x 1 head and all queries
 token  attention received       norm ‖f(x)‖              share of contributions ‖αf(x)‖
 a       10.0% ██                     4 ████████           31.2% ██████▎
 cat     10.0% ██                     8 ████████████████   62.5% ████████████▌

@@ -117,7 +117,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"normlens {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    asked = arguments[0] if arguments else None
+    if not arguments:
+        arguments = ["--help"]
+    asked = arguments[0]
     for name, what in COMMANDS.items():
         if name == asked:
             import_module(f"normlens.cli.{name}").register(commands)

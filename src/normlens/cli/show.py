@@ -42,6 +42,9 @@ def register(commands: Any) -> None:
     parser.add_argument("--truncate", action="store_true", help="cut a text that is longer than the model takes")
     parser.add_argument("--against", metavar="TEXT", help="show the difference from this text instead")
     parser.add_argument("--against-model", metavar="M", help="show the difference from the same text in this model")
+    parser.add_argument(
+        "--maps", action="store_true", help="also print the maps of one layer, queries down, keys across"
+    )
     parser.add_argument("--json", action="store_true", help="print the summary of each token as JSON only")
     files = parser.add_argument_group("files")
     files.add_argument(
@@ -50,15 +53,19 @@ def register(commands: Any) -> None:
     files.add_argument("--figure", type=Path, metavar="F", help="also write a figure for a paper: .svg, .pdf or .png")
     files.add_argument("--table", type=Path, metavar="F", help="also write every number: .csv or .parquet")
     files.add_argument("--save", type=Path, metavar="F", help="also write the trace: .safetensors")
-    view = parser.add_argument_group("what --html and --figure show; --layer and --head also apply to the terminal")
+    view = parser.add_argument_group(
+        "what --html and --figure show; --layer, --head and --pin also apply to the terminal"
+    )
     view.add_argument("--view", choices=get_args(View), default="heat", help="kind of view (default: heat)")
-    view.add_argument("--layer", type=int, metavar="N", help="layer, from 0 (default: the middle one)")
+    view.add_argument(
+        "--layer", type=int, metavar="N", help="layer, from 0 (default: the middle one; all in the table)"
+    )
     view.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: all heads)")
     view.add_argument(
         "--hide", action="append", choices=get_args(Hidden), default=[], help="tokens to leave out; may be repeated"
     )
     view.add_argument("--words", action="store_true", help="join subwords into words")
-    view.add_argument("--pin", metavar="TOKEN", help="select this token, with the attention it receives")
+    view.add_argument("--pin", metavar="TOKEN", help="select this token as the query: what it attends to")
     add_model(parser)
     parser.set_defaults(run=run)
 
@@ -74,9 +81,10 @@ def run(options: argparse.Namespace) -> int:
         return _compare(lens, trace, options, view)
     figure = trace.figure(**view)
     if options.json:
-        print(json.dumps(summary(trace), ensure_ascii=False))
+        print(json.dumps(summary(trace, figure), ensure_ascii=False))
     else:
-        print(trace.show(layer=options.layer, head=options.head, color=colorful(), width=columns()))
+        chosen = {"layer": options.layer, "head": options.head, "pin": options.pin, "maps": options.maps}
+        print(trace.show(**chosen, color=colorful(), width=columns()))
     _write(figure, {"View": options.html, "Figure": options.figure})
     _write(trace, {"Table": options.table, "Trace": options.save})
     return 0
@@ -148,8 +156,8 @@ def _view(options: argparse.Namespace) -> dict[str, Any]:
     return view
 
 
-def summary(trace: Trace) -> dict[str, Any]:
-    """Per token: the attention it receives and its share of the contributions, averaged over heads, queries, layers."""
+def summary(trace: Trace, figure: views.Figure) -> dict[str, Any]:
+    """Per token: the attention it receives and its share of the contributions, means over what the figure chooses."""
     groups = [
         {
             "kind": received.kind,
@@ -159,6 +167,6 @@ def summary(trace: Trace) -> dict[str, Any]:
             "transformed_norm": None if received.transformed is None else received.transformed.tolist(),
             "norm_share": received.norm.tolist(),
         }
-        for received in views.received(trace.figure())
+        for received in views.received(figure, figure.look)
     ]
     return {"signature": str(trace.signature), "error": trace.error, "attention": groups}

@@ -154,19 +154,34 @@ class Trace:
         asked = {"measures": look["measures"]} if "measures" in look else {}
         return self.figure(index, **asked).minus(other.figure(index, **asked)).looking(**look)
 
-    def show(self, *, layer: int | None = None, head: int | None = None, color: bool = False, width: int = 100) -> str:
-        """The text heat map and the table of the first sequence, for a terminal."""
-        chosen: dict[str, Any] = {
-            name: number for name, number in (("layers", layer), ("heads", head)) if number is not None
-        }
-        figure = self.figure(**chosen).resolved()
+    def show(
+        self,
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+        pin: str | int | None = None,
+        maps: bool = False,
+        color: bool = False,
+        width: int = 100,
+    ) -> str:
+        """The table of the first sequence for a terminal: of all layers, heads and queries, or of those named.
+
+        With `maps` also the heat maps of one layer: the middle one, or the one named.
+        """
+        asked = {"layers": layer, "heads": head, "pin": pin}
+        chosen: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        figure = self.figure(**chosen)
+        table = views.summary(figure, figure.look)
+        return table if not maps else "\n".join([table, *self._maps(figure.resolved(), head, color, width)])
+
+    @staticmethod
+    def _maps(figure: views.Figure, head: int | None, color: bool, width: int) -> list[str]:
         group = figure.groups[str(figure.look.kind)]
         panel = next(index for index in group if figure.panels[index].layer in (*figure.look.layers, None))
-        maps = [
+        return [
             views.heatmap(figure, panel=panel, head=head, measure=measure, color=color, width=width)
             for measure in figure.look.measures
         ]
-        return "\n\n".join([*maps, views.summary(figure)])
 
     def to_dataframe(self, *, per: Literal["head", "layer"] = "head") -> Any:
         """Long form: a row per sequence, block, (head,) query and key. Padding is not in it."""

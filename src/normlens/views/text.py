@@ -50,16 +50,16 @@ def heatmap(figure: Figure, *, panel: int, head: int | None, measure: str, color
     return "\n".join(line.rstrip() if not color else line for line in lines) + "\n"
 
 
-def summary(figure: Figure) -> str:
+def summary(figure: Figure, look: Look | None = None) -> str:
     """Per token: the attention it receives, the norm ‖f(x)‖, and its share of the contributions ‖αf(x)‖.
 
-    Where there are other maps instead, their numbers per token.
+    Over all layers, heads and queries, or those of a look. Where there are other maps instead, their numbers per token.
     """
     if figure.difference:
         tables = [changes(figure)]
     else:
-        shares = received(figure)
-        others = [kind for kind in figure.groups if kind.split(" (")[0] not in {got.kind for got in shares}]
+        shares, every = received(figure, look), received(figure)
+        others = [kind for kind in figure.groups if kind.split(" (")[0] not in {got.kind for got in every}]
         tables = [*(_table(got) for got in shares), *(_other_table(figure, kind) for kind in others)]
     return "\n".join([f"{visible_line(figure.title)}\n", *tables, visible_line(figure.signature)]) + "\n"
 
@@ -149,12 +149,10 @@ def _width_of(tokens: Sequence[str]) -> int:
 def _table(got: Received) -> str:
     shown = _kept(len(got.side.tokens), ROWS)
     label = max(min(LABEL, _width_of(got.side.tokens)), len("token"))
-    heads = " or ".join(map(str, got.heads))
-    over = f"mean over {got.layers} layer{'s' * (got.layers != 1)} x {heads} heads and all queries"
     column = BAR + 7
     length = [] if got.transformed is None else [f"{'norm ‖f(x)‖':{column}}"]
     lines = [
-        f"{KINDS.get(got.kind, got.kind)}, {over}",
+        f"{KINDS.get(got.kind, got.kind)}, mean over {got.over}",
         "  ".join(
             [f"{'token':{label}}", f"{'attention received':{column}}", *length, "share of contributions ‖αf(x)‖"]
         ),
