@@ -7,6 +7,7 @@ from normlens.attribution.asking import Asked as Asked
 from normlens.attribution.asking import ask as ask
 from normlens.attribution.attribute import attribute as attribute
 from normlens.attribution.methods import METHODS as METHODS
+from normlens.attribution.passages import Passage as Passage
 from normlens.attribution.question import AttributionError as AttributionError
 from normlens.attribution.question import Method as Method
 from normlens.attribution.question import Question as Question

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normlens.attribution.asking import RATHER
+from normlens.attribution.passages import sentences
 from normlens.models import spell, word_ids
 from normlens.views import Highlight, Highlights, Token
 
@@ -45,6 +46,7 @@ def _read(name: str) -> str:
 def _tokens(one: Explained, more: tuple[str, ...], special: tuple[bool, ...]) -> tuple[Token, ...]:
     """The tokens of a prediction, and those that follow; words are numbered through."""
     tokens: list[Token] = []
+    lines = sentences(one.tokens + more, one.special + special)
     for number, side in enumerate(one.sides):
         is_last = number == len(one.sides) - 1
         names, flags = (side.tokens + more, side.special + special) if is_last else (side.tokens, side.special)
@@ -52,6 +54,8 @@ def _tokens(one: Explained, more: tuple[str, ...], special: tuple[bool, ...]) ->
         before: int | None = None
         for name, flag, word in zip(names, flags, word_ids(names, flags), strict=True):
             spaced = bool(tokens) and (word is None or word != before)
-            tokens.append(Token(name, spell((name,)), None if word is None else first + word, flag, spaced))
+            tokens.append(
+                Token(name, spell((name,)), None if word is None else first + word, flag, spaced, lines[len(tokens)])
+            )
             before = word
     return tuple(tokens)

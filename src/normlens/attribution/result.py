@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from normlens.attribution.passages import Passage, passages
 from normlens.attribution.pictured import highlights
 from normlens.attribution.question import AttributionError
 from normlens.files import import_pandas
@@ -133,6 +134,13 @@ class Attribution:
         if not -len(self) <= index < len(self):
             raise IndexError(f"no text {index}: there are texts 0 to {len(self) - 1}")
         return replace(self, explained=(self.explained[index],))
+
+    def passages(self, texts: Sequence[str] | None = None) -> tuple[Passage, ...]:
+        """Scores added up over the sentences of the text, or over passages of it, given as they stand in it.
+
+        What is left follows: the answer so far, and the tokens of no passage.
+        """
+        return passages(self._only, texts)
 
     def show(self, *, color: bool = False, width: int = 100) -> str:
         """The text with its scores, for a terminal: coloured words, the strongest tokens, and what they add up to."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from normlens.attribution import METHODS, Attribution, rows
+from normlens.attribution import METHODS, Attribution, Passage, rows
 from normlens.cli.arguments import positive
 from normlens.cli.options import add_model, load_from
 from normlens.cli.outputs import check_suffixes, colorful, columns
 from normlens.models import default_text
-from normlens.views import DRAWN, either
+from normlens.views import DRAWN, either, fit, visible_line
 
 EPILOG = """examples:
   normlens attribute "The film was not bad." --model my-classifier --html film.html
@@ -50,6 +51,11 @@ def register(commands: Any) -> None:
         "--position", type=int, metavar="N", help="position of the prediction, for a model that fills gaps or tags"
     )
     parser.add_argument("--by", choices=METHODS, metavar="METHOD", help=f"one of {', '.join(METHODS)}")
+    parser.add_argument(
+        "--sum",
+        choices=("sentences", "lines"),
+        help="also add the scores up over the sentences or the lines of the text",
+    )
     parser.add_argument("--json", action="store_true", help="print the scores as JSON, nothing else")
     files = parser.add_argument_group("files")
     files.add_argument("--html", type=Path, metavar="F", help="also write a page, one file that works offline")
@@ -78,17 +84,20 @@ def run(options: argparse.Namespace) -> int:
         answer=options.write if options.answer is None else options.answer,
         position=options.position,
     )
+    passages = () if options.sum is None else found.passages(_passages(options.sum, text))
     if options.json:
-        print(json.dumps(summary(found), ensure_ascii=False))
+        print(json.dumps(summary(found, passages), ensure_ascii=False))
     else:
         print(found.show(color=colorful(), width=min(100, columns())), end="")
+        if passages:
+            print(_sums(passages))
     for what, path in {"Page": options.html, "Figure": options.figure, "Table": options.table}.items():
         if path is not None:
             print(f"{what}: {found.save(path)}", file=sys.stderr)
     return 0
 
 
-def summary(found: Attribution) -> dict[str, Any]:
+def summary(found: Attribution, passages: tuple[Passage, ...] = ()) -> dict[str, Any]:
     """Everything about an attribution, as plain data."""
     return {
         "method": found.method,
@@ -97,9 +106,20 @@ def summary(found: Attribution) -> dict[str, Any]:
         "logit": found.logit.item(),
         "unowned": found.unowned.item(),
         "error": found.error,
+        "passages": [asdict(one) for one in passages],
         "scores": [{name: value for name, value in row.items() if name != "text"} for row in rows(found)],
         "signature": str(found.signature),
     }
+
+
+def _passages(by: str, text: str) -> list[str] | None:
+    """The lines of a text; None for its sentences."""
+    return [line for line in text.splitlines() if line.strip()] if by == "lines" else None
+
+
+def _sums(passages: tuple[Passage, ...]) -> str:
+    lines = [f"{one.score:+9.3g}  {fit(visible_line(one.text), 80).rstrip()}" for one in passages]
+    return "\n".join([f"{'score':>9}  passage", *lines])
 
 
 def _methods() -> str:

@@ -7,12 +7,12 @@ function number(value) {
   return (value > 0 ? "+" : "") + written.replace("-", "−");
 }
 
-function joined(scores, words) {
+function joined(scores, groups) {
   const sums = new Map();
   scores.forEach((score, place) => {
-    if (words[place] !== null) sums.set(words[place], (sums.get(words[place]) ?? 0) + score);
+    if (groups[place] !== null) sums.set(groups[place], (sums.get(groups[place]) ?? 0) + score);
   });
-  return scores.map((score, place) => (words[place] === null ? score : sums.get(words[place])));
+  return scores.map((score, place) => (groups[place] === null ? score : sums.get(groups[place])));
 }
 
 function prepare(section) {
@@ -21,11 +21,11 @@ function prepare(section) {
   const told = section.querySelector(".told"), readout = section.querySelector(".readout");
   const [low, high] = section.querySelectorAll(".scale span");
   const cells = [...section.querySelectorAll(".numbers td + td")];
-  const oneScale = section.querySelector(".one-scale"), join = section.querySelector(".join");
+  const oneScale = section.querySelector(".one-scale"), unit = section.querySelector(".unit");
   const several = text.steps.length > 1;
   let kept = null;
 
-  const scoresOf = (step) => (join?.checked ? joined(step.scores, text.words) : step.scores);
+  const scoresOf = (step) => (unit && unit.value !== "token" ? joined(step.scores, text[unit.value]) : step.scores);
   const topOf = (scores) => Math.max(1e-30, ...scores.map(Math.abs));
   const chosen = (step) => (step === null ? text.total : text.steps[step]);
 
@@ -76,7 +76,7 @@ function prepare(section) {
   section.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && kept !== null) show((kept = null));
   });
-  for (const box of [oneScale, join]) box?.addEventListener("change", () => show(kept));
+  for (const box of [oneScale, unit]) box?.addEventListener("change", () => show(kept));
 }
 
 document.querySelectorAll("section.text").forEach(prepare);

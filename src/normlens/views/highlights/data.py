@@ -22,6 +22,7 @@ class Token:
     word: int | None  # None for special tokens
     special: bool
     spaced: bool  # whether a space stands before it
+    sentence: int | None = None  # None for special tokens
 
     @property
     def shown(self) -> str:

@@ -56,7 +56,11 @@ def _text(text: Highlights) -> dict[str, Any]:
         "total": total,
         "told": text.told(total)[1:],
         "signature": text.signature,
-        "has_pieces": len(set(words)) < len(words),
+        "units": [
+            "token",
+            *(["word"] if len(set(words)) < len(words) else []),
+            *(["sentence"] if len({token.sentence for token in text.tokens} - {None}) > 1 else []),
+        ],
         "scale": (number(-top) if text.signed else "0", number(top)),
         "shown": [_token(text, total, top, place) for place in range(len(text.tokens))],
     }
@@ -84,7 +88,8 @@ def _data(text: Highlights) -> dict[str, Any]:
     return {
         "total": _step(text, text.total),
         "steps": [_step(text, step) for step in text.steps],
-        "words": [token.word for token in text.tokens],
+        "word": [token.word for token in text.tokens],
+        "sentence": [token.sentence for token in text.tokens],
         "signed": text.signed,
     }
 
