@@ -150,10 +150,11 @@ def test_layers_without_attention_between_stop_it():
     with pytest.raises(MapError, match=r"between 'layers.0.attn' and 'layers.4.attn'"):
         trace(made).rollout()
     assert trace(made).rollout(layers=[0]).numbers == (0,)
-    built = probes.build("jamba")
-    lens = nl.load(built.model, probe=built.probes[0].inputs)
-    with pytest.raises(MapError, match="the 4 layers before"):
-        lens.trace(built.probes[0].inputs).rollout()
+    for kind, reason in (("jamba", "the 4 layers before"), ("falcon_h1", "made beside the attention")):
+        built = probes.build(kind)
+        lens = nl.load(built.model, probe=built.probes[0].inputs)
+        with pytest.raises(MapError, match=reason):
+            lens.trace(built.probes[0].inputs).rollout()
 
 
 def test_what_is_no_map_or_was_not_kept_is_refused(minilm):

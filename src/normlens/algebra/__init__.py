@@ -4,6 +4,9 @@ Room: tensors to tensors. No model, no hooks, no statistics, no pictures.
 """
 
 from normlens.algebra import gated as gated
+from normlens.algebra.again import Again as Again
+from normlens.algebra.again import Piece as Piece
+from normlens.algebra.again import value_zeroing as value_zeroing
 from normlens.algebra.attention import coordinates as coordinates
 from normlens.algebra.attention import gram as gram
 from normlens.algebra.attention import lengths as lengths

@@ -109,6 +109,14 @@ class FeedForward:
     def _biases(self) -> tuple[Tensor | None, ...]:
         return (self.bias,) if self.up is None else (self.up_bias, self.bias)
 
+    def units_of(self, read: Float[Tensor, "row model"]) -> Float[Tensor, "row unit"]:
+        """The units for something else that it reads."""
+        units = self.again(read @ self.weight + _of(self.bias, self.weight))
+        if self.up_weight is None:
+            return units
+        up = read @ self.up_weight + _of(self.up_bias, self.up_weight)
+        return units * (up if self.up_again is None else self.up_again(up))
+
     def added(self) -> Float[Tensor, "batch tgt model"]:
         """What it wrote in the pass, at the end of the layer."""
         written = self.value

@@ -27,6 +27,7 @@ class RowStep:
 
     kind: Literal["scale", "centre"]
     by: Tensor | float = 1.0
+    normed: bool = False  # by a statistic of the vectors themselves
 
     def __call__(self, vectors: Float[Tensor, "*rows model"]) -> Float[Tensor, "*all_rows model"]:
         """Applied to (batch, tgt, model), to (batch, tgt, src, model), or to one vector for all rows."""
@@ -69,6 +70,7 @@ class Stage:
     error: float = 0.0  # how exactly the terms rebuilt what the model computed, relative
     layers: tuple[Any, ...] = ()  # the feed-forward blocks that join on the way, see feedforward.py
     one_side: bool = True  # keys are the same tokens as queries, so what is a token's own is a part like the others
+    again: Any = None  # the same for other outputs of the attention, see again.py
 
     def full(self) -> Float[Tensor, "batch tgt model"]:
         """What the model computed at this point, with what feed-forward blocks add."""

@@ -13,13 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from normlens.capture.labels import ALONE, NORM_WORDS, Followed, Linear, Term
+from normlens.capture.routed import is_routed
 
 Scope = str  # one of SCOPES
 SCOPES = ("residual", "normed", "encoder", "joined", "output")
+RERUN = "rerun"  # for value zeroing: the end of the layer, computed anew for other outputs of the attention
 NEAREST = "nearest"  # for ALTI: normed where there is such a state, else residual
 NO_NORM = "no norm follows the sum with the residual in this block"
 NO_FEEDFORWARD = "no feed-forward block was seen to follow it"
 NO_LAYER = "nothing is added to what it writes: no residual, so no layer stands behind it"
+BESIDE = "something that is made beside the attention is added"
+ROUTED = "a mixture of experts would route a changed token anew"
 NO_SUM = "no sum with a residual was seen behind the attention output"
 
 
@@ -46,7 +50,9 @@ class Path:
         return None if reason in (NO_NORM, NO_FEEDFORWARD) else reason
 
 
-NO_PATH = Path(reasons=dict.fromkeys((*SCOPES, NEAREST), "its output matrix writes no rows that can be followed"))
+NO_PATH = Path(
+    reasons=dict.fromkeys((*SCOPES, NEAREST, RERUN), "its output matrix writes no rows that can be followed")
+)
 
 
 def paths(blocks: Sequence[Followed]) -> dict[int, Path]:
@@ -94,7 +100,7 @@ class _Read:
         path = Path()
         if self.sum is None:
             reason = NO_SUM if any(map(self._meets_residual, self.followed.met)) else NO_LAYER
-            path.reasons.update(dict.fromkeys((*SCOPES, NEAREST), reason))
+            path.reasons.update(dict.fromkeys((*SCOPES, NEAREST, RERUN), reason))
             return path
         self._set(path, "residual", self.sum)
         if self.sum_is_normed and self.after_sum is not None:
@@ -110,6 +116,7 @@ class _Read:
         if self.joined is None:
             end = self.after_sum if path.has("normed") else self.sum
             self._set(path, "encoder", end)
+            self._set(path, RERUN, end)
             path.reasons.update(dict.fromkeys(("joined", "output"), NO_FEEDFORWARD))
             return path
         parallel = self.joined is self.sum
@@ -121,6 +128,10 @@ class _Read:
             self._set(path, "output", end)
         else:
             path.reasons["output"] = f"what joins next cannot be split: {unsplit}"
+        if unsplit is None and not any(map(is_routed, end.terms)):
+            self._set(path, RERUN, end)
+        else:
+            path.reasons[RERUN] = path.reasons.get("output", ROUTED)
         if parallel:
             path.reasons["joined"] = "the feed-forward block runs beside the attention"
         elif unsplit is None:
@@ -146,7 +157,7 @@ class _Read:
         if term.source.kind == "other":
             return term.source.reason
         if term.source.kind == "stranger" and not self.strangers_are_companions:
-            return "something that is made beside the attention is added"
+            return BESIDE
         if term.source.network is None:
             return None
         read = term.source.network.reads

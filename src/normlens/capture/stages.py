@@ -6,20 +6,21 @@ Every term is sent through its steps again, and all of them together must be wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from normlens.algebra import FeedForward, Mixture, RowStep, Stage
+from normlens.algebra import Again, FeedForward, Mixture, Piece, RowStep, Stage
 from normlens.capture.compare import relative_error, tolerance
 from normlens.capture.labels import Active, Followed, Linear, Place, Step, Term
-from normlens.capture.paths import Path, Scope, paths
+from normlens.capture.paths import RERUN, Path, Scope, paths
 from normlens.capture.routed import PathError as PathError
 from normlens.capture.routed import is_routed, maybe, mixtures, one, routed_value, single
 
 MIXTURES = 4  # of all rows, to compare sums with: one alone might hardly hold a row
+JOINING = ("feedforward", "other", "companion", "stranger")  # what is added to the sum with the residual
 OWN = ("residual", "companion", "stranger")  # what a token adds of its own
 
 
@@ -65,6 +66,7 @@ class _Rows:
     followed: Followed
     one_side: bool  # keys are the same tokens as queries
     kept: Float[Tensor, "batch tgt 1"] | None = None  # 0 for positions that the model leaves out behind it; None: none
+    known: dict[int, RowStep] = field(default_factory=dict)  # steps as rows, by the identity of the step
 
     def stage(self, state: Linear, value: Tensor, scope: Scope) -> Stage:
         return replace(self, kept=self.remaining(state.place)).of(state, value, scope)
@@ -81,7 +83,28 @@ class _Rows:
             pairs = pairs if isinstance(layer, Mixture) else [(self.masked(anew), seen) for anew, seen in pairs]
             error = max([error, *(relative_error(anew, seen) for anew, seen in pairs)])
         found = self.put_together(terms, whole if len(terms) == len(state.terms) and not layers else None)
-        return replace(found, error=error, layers=tuple(layers))
+        again = None
+        if scope == RERUN:
+            again, far = self.again(terms, value, state.place)
+            error = max(error, far)
+        return replace(found, error=error, layers=tuple(layers), again=again)
+
+    def again(self, terms: list[Term], value: Tensor, place: Place) -> tuple[Again, float]:
+        """The state as a function of the attention output, and how far it is from the pass for that of the pass."""
+        output = single(self.followed.output).flatten(0, 1)
+        again = Again.of(tuple(map(self.piece, terms)), output)
+        every = torch.arange(len(output), device=output.device)
+        expected = self.placed(value, place).flatten(0, 1).to(output)
+        return again, max(again.spread, relative_error(again(output, every), expected))
+
+    def piece(self, term: Term) -> Piece:
+        """A term with what it is made of."""
+        steps, network = (*self.steps(term.steps), *self.end), term.source.network
+        if network is not None:
+            return Piece(steps, network=self.feedforward(term), reads=tuple(map(self.piece, network.reads.terms)))
+        if term.source.kind == "attention":
+            return Piece(steps)
+        return Piece(steps, self.value(term).expand(self.shape).flatten(0, 1))
 
     def error(self, terms: Sequence[Term], whole: Tensor) -> float:
         """How far the terms are from the whole, relative, for a few random mixtures of its rows."""
@@ -178,13 +201,14 @@ class _Rows:
         return routed_value(self, term) if is_routed(term) else _along(self.value(term), self.steps(term.steps))
 
     def steps(self, steps: tuple[Step, ...]) -> tuple[RowStep, ...]:
-        return tuple(
-            RowStep(
-                "centre" if step.kind == "centre" else "scale",
-                self.placed(step.by, step.place) if isinstance(step.by, Tensor) else step.by,
-            )
-            for step in steps
-        )
+        return tuple(map(self.step, steps))
+
+    def step(self, step: Step) -> RowStep:
+        """A step as rows have it, the same one for every term that goes through it."""
+        if id(step) not in self.known:
+            by = self.placed(step.by, step.place) if isinstance(step.by, Tensor) else step.by
+            self.known[id(step)] = RowStep("centre" if step.kind == "centre" else "scale", by, step.normed)
+        return self.known[id(step)]
 
     def placed(self, tensor: Tensor, place: Place) -> Tensor:
         """By (batch, tgt, …) and in single precision or better; what is the same for every row stays one row."""
@@ -215,4 +239,4 @@ def _along(vectors: Tensor, steps: Sequence[RowStep]) -> Tensor:
 
 
 def _left_out(term: Term, scope: Scope) -> bool:
-    return scope not in ("joined", "output") and term.source.kind in ("feedforward", "other", "companion", "stranger")
+    return scope not in ("joined", "output", RERUN) and term.source.kind in JOINING

@@ -95,6 +95,11 @@ class Block:
         return self["alti"]
 
     @property
+    def value_zeroing(self) -> Float[Tensor, "batch tgt src"]:
+        """1 - cos of the end of the layer with and without the values of the key, as shares of the query."""
+        return self["value_zeroing"]
+
+    @property
     def effective_weights(self) -> Float[Tensor, "batch head tgt src"]:
         """α without what the transformed vectors of the keys cancel; it gives the same output, and may be below 0."""
         return self["effective_weights"]

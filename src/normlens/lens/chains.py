@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from normlens.capture import BESIDE
 from normlens.lens.block import Block
 from normlens.lens.network_map import MapError
 from normlens.lens.wiring import UNREAD
@@ -56,6 +57,11 @@ def _check_between(trace: Trace, blocks: Sequence[Block], *, whole: bool) -> Non
     unread = next((wire for wire in trace.wires if wire.kind == UNREAD), None)
     if unread is not None and whole:
         raise MapError(f"tokens may be mixed in '{unread.attention}' too: {unread.reason}.", do=STRETCH)
+    paths = {(wire.kind, wire.layer): wire.path for wire in trace.wires}
+    for block in blocks:
+        path = paths.get((block.kind, block.layer))
+        if path is not None and BESIDE in path.reasons.get("output", ""):
+            raise MapError(f"tokens may be mixed beside {block.kind} layer {block.layer} too: {BESIDE}.")
     names = [block.name for block in blocks]
     for before, after in pairwise([None, *names] if blocks[0].layer == 0 else names):
         between = _between(before, str(after))

@@ -89,6 +89,11 @@ def alti(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch tgt s
     return algebra.alti(stage, sent)
 
 
+def value_zeroing(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch tgt src"]:
+    """Shares by how far the layer ends elsewhere without the values of a key."""
+    return algebra.value_zeroing(sent, stage.again)
+
+
 def own_state(stage: algebra.Stage) -> Float[Tensor, "batch tgt model"]:
     """What each token has of its own: at the residual, the input of the layer."""
     return stage.own

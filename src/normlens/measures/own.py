@@ -6,10 +6,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from normlens.measures.quantity import AXES, DECLARED, RECORD, MeasureError, Quantity, needed
+from normlens.measures.quantity import AXES, DECLARED, RECORD, SHARED, STAGES, MeasureError, Quantity, needed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-TAKEN = (*RECORD, "sequence", "kind", "layer", *AXES, "tgt_side", "src_side", "tgt_token", "src_token")
+COLUMNS = ("sequence", "kind", "layer", "tgt_side", "src_side", "tgt_token", "src_token")  # of tables
+TAKEN = (*RECORD, *STAGES, *SHARED, *AXES, *COLUMNS)
 
 
 def measure(

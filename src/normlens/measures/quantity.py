@@ -19,11 +19,14 @@ RECORD = {  # fields of the record of a block that a quantity may need, beside o
     "values": ("batch", "head", "src", "head_dim"),
     "out_weight": ("head", "head_dim", "model"),
 }
-STAGES = ("residual", "normed", "encoder", "joined", "output", "nearest")  # points of the layer that it may need
+STAGES = (  # points of the layer that it may need
+    "residual", "normed", "encoder", "joined", "output", "nearest", "rerun",
+)  # fmt: skip
 FACTORS = ("scales", "gates")  # of the record, where something multiplies what a head writes before its output matrix
 WITH_FACTORS = ("weighted_norms", "summed_norms", "head_outputs", "head_vectors")  # computed with them
 WITH_RESIDUAL = (  # maps that hold the residual, where keys are the same tokens
     "residual_norms", "normed_norms", "encoder_norms", "output_norms", "joined_norms", "output_norms_both", "alti",
+    "value_zeroing",
 )  # fmt: skip
 SHARED = ("gram", "norms", "scores", "sent")  # worked out at most once for a block, for several quantities of ours
 
@@ -185,6 +188,11 @@ _LAYER = (
     Quantity(
         "alti", "ALTI", "Share of the key in the query by ALTI: how much nearer its part brings the whole, rows to 1.",
         _MAP, ("sent", "nearest"), _ours("alti"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "value_zeroing", "value zeroing",
+        "Share of the key by value zeroing: how far the layer ends elsewhere without its values, rows to 1.",
+        _MAP, ("sent", "rerun"), _ours("value_zeroing"), role="contribution", batched=True,
     ),
     Quantity(
         "effective_weights", "effective α",
