@@ -14,6 +14,7 @@ import json
 import multiprocessing
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -33,7 +34,8 @@ from normlens import probes
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, BUILT = "sweep.jsonl", "built.jsonl"  # the second for --build-only
 SINGLE, OTHERS = "float32", ("bfloat16", "float16")
-WORKERS, SECONDS, BYTES = 2, 120.0, 8 * 2**30
+WORKERS, SECONDS, BYTES = 2, 120, 8 * 2**30
+IDLE = 10  # times the seconds of computing that a type may take by the clock, on a machine with other work to do
 SINGLY = "exact for texts one by one"
 PARTS = {"residual": "residual", "normed": "norm", "output": "feed-forward"}  # of a layer, behind its attention
 RESULTS_MEAN = {
@@ -178,7 +180,7 @@ def main() -> int:
         done = {} if options.fresh else known
         wanted = options.only.split(",") if options.only else list(probes.model_types())
         todo = [kind for kind in wanted if options.only or kind not in done or (options.retry and not done[kind].model)]
-        for count, row in enumerate(_sweep(todo, versions, options.dtype, not options.build_only), start=1):
+        for count, row in enumerate(_sweep(todo, versions, options), start=1):
             done[row.type] = row
             results.write(json.dumps(asdict(row)) + "\n")
             results.flush()
@@ -206,14 +208,15 @@ def _known(path: Path, versions: str) -> list[Row]:
     return [newest[kind] for kind in probes.model_types() if kind in newest]
 
 
-def _sweep(todo: list[str], versions: str, dtype: str, examined: bool) -> Iterator[Row]:
+def _sweep(todo: list[str], versions: str, options: argparse.Namespace) -> Iterator[Row]:
+    examined = not options.build_only
     context = multiprocessing.get_context("fork")  # the imports are paid once, before the fork
     waiting, running = list(reversed(todo)), list[Job]()
     while waiting or running:
-        while waiting and len(running) < WORKERS:
+        while waiting and len(running) < options.workers:
             kind = waiting.pop()
             receiving, sending = context.Pipe(duplex=False)
-            process = context.Process(target=_work, args=(kind, versions, dtype, examined, sending))
+            process = context.Process(target=_work, args=(kind, versions, options.dtype, examined, sending))
             process.start()
             sending.close()
             running.append(Job(kind, process, receiving))
@@ -231,23 +234,30 @@ def _answer(job: Job, versions: str, examined: bool) -> Row | None:
     try:
         if job.answer.poll():
             row = job.answer.recv()
-        elif spent > SECONDS:
+        elif spent > IDLE * SECONDS:
             job.process.kill()
-            row = replace(lost, reason=f"took longer than {SECONDS:.0f} s")
+            row = replace(lost, reason=f"took longer than {IDLE * SECONDS} s")
         elif job.process.is_alive():
             return None
         else:
-            row = replace(lost, reason=f"its process ended with code {job.process.exitcode}")
+            row = replace(lost, reason=_ended(job))
     except EOFError:
-        job.process.join(timeout=5)
-        row = replace(lost, reason=f"its process ended with code {job.process.exitcode}")
+        row = replace(lost, reason=_ended(job))
     job.process.join(timeout=5)
     return row
+
+
+def _ended(job: Job) -> str:
+    job.process.join(timeout=5)
+    if job.process.exitcode == -signal.SIGXCPU:
+        return f"took longer than {SECONDS} s of computing"
+    return f"its process ended with code {job.process.exitcode}"
 
 
 def _work(kind: str, versions: str, dtype: str, examined: bool, sending: Connection) -> None:
     transformers.logging.set_verbosity_error()
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
     started = time.monotonic()
     found: dict[str, Any] = {}
     try:
@@ -445,6 +455,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--retry", action="store_true", help="also again the types that could not be built")
     parser.add_argument("--build-only", action="store_true", help="build and run, do not examine")
     parser.add_argument("--dtype", choices=(SINGLE, *OTHERS), default=SINGLE, help="precision of model and inputs")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="types at a time")
     parser.add_argument("--into", type=Path, help="folder for results and page, in place of build/ and docs/")
     return parser.parse_args()
 
