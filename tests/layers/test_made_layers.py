@@ -234,9 +234,15 @@ def lost_residual(head, pooled, query, x):
     return torch.cat([pooled, x[:, :1]], -1).unflatten(-1, (2, 8)).sum(-2)
 
 
+def several_streams(head, pooled, query, x):
+    """A residual of another width: four streams side by side."""
+    streams = x[:, :4].flatten(1)[:, None]
+    return streams + (pooled[:, :, None] * torch.tanh(x[:, :4, :1])[:, None]).flatten(2)
+
+
 def test_a_pooling_head_has_no_layer_a_learned_residual_is_one_and_a_lost_one_is_lost():
     absent = {}
-    for finish in (no_residual, learned_residual, lost_residual):
+    for finish in (no_residual, learned_residual, lost_residual, several_streams):
         torch.manual_seed(0)
         *_, block = blocks_of(Pooled(finish), torch.randn(2, 6, 8))
         absent[finish] = block.absent.get("residual_norms")
@@ -244,4 +250,5 @@ def test_a_pooling_head_has_no_layer_a_learned_residual_is_one_and_a_lost_one_is
             assert {"residual_norms", "output_norms"} <= set(block.kept)
     assert absent[no_residual].startswith("nothing is added to what it writes")
     assert absent[learned_residual] is None
-    assert absent[lost_residual].startswith("no sum with a residual was seen")
+    for finish in (lost_residual, several_streams):
+        assert absent[finish].startswith("no sum with a residual was seen")

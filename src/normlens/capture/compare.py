@@ -19,9 +19,9 @@ def tolerance(dtype: torch.dtype) -> float:
     return TOLERANCE.get(dtype, 1e-5)
 
 
-def output_tolerance(outputs: list[Tensor]) -> float:
-    """The same for what a whole model returns, where the rounding of many layers adds up."""
-    return 10 * tolerance(outputs[0].dtype if outputs else torch.float32)
+def output_tolerance(outputs: list[Tensor], dtype: torch.dtype = torch.float64) -> float:
+    """The same for what a whole model of this precision returns, where the rounding of many layers adds up."""
+    return 10 * max(tolerance(outputs[0].dtype if outputs else torch.float32), tolerance(dtype))
 
 
 def relative_error(parts: Tensor, whole: Tensor) -> float:

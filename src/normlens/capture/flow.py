@@ -30,7 +30,7 @@ from normlens.capture.labels import (
 from normlens.capture.networks import activation, of_experts, through_matrix
 from normlens.capture.passing import SPREADS, moved, statistic_of
 from normlens.capture.scalings import QUOTIENTS, factored, normed, scaled, units_normed
-from normlens.capture.vocabulary import ALIGNED, MOVES, SAME
+from normlens.capture.vocabulary import ALIGNED, LIKE, MOVES, SAME
 
 FACTORS = frozenset("mul multiply __mul__ __rmul__ __imul__ mul_".split())
 NEGATIVE = frozenset("neg negative __neg__".split())
@@ -55,7 +55,7 @@ def follow(
     given: tuple[Any, ...],
 ) -> None:
     """One call of torch; `given` are its arguments as they were before."""
-    operands = list(tensors_in((given, kwargs)))
+    operands = list(tensors_in(given[:1] if name in LIKE else (given, kwargs)))
     here.trace_root(name, operands, result)
     labels = [label for label in map(here.label, operands) if label is not None]
     if not labels:

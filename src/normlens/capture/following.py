@@ -33,7 +33,10 @@ from normlens.capture.record import Attended
 from normlens.capture.vocabulary import ALIGNED, MOVES, SAME
 
 SUMS = frozenset("add radd __add__ __radd__ __iadd__ add_".split())
-ADDING = frozenset("sub rsub isub subtract addcmul addcdiv lerp stack index_add scatter_add index_put".split())
+ADDING = frozenset(
+    "sub rsub isub subtract addcmul addcdiv lerp addmm baddbmm cat concat concatenate stack hstack vstack dstack "
+    "index_add scatter_add index_put scatter".split()
+)
 IN_PLACE = frozenset("__iadd__ __isub__ __imul__ __itruediv__ __setitem__ __ipow__".split())
 MATRICES = PRODUCTS | {"linear", "addmm", "conv1d", "conv2d", "baddbmm"} | experts.GROUPED
 
@@ -114,9 +117,8 @@ class Following:
             for state in states:
                 self.note(state.block).read[state.number] += 1
         ours = [label is not None and label.block == block for label in labels]
-        width = self.note(block).output.shape[-1:]
         older = (one for one, is_ours in zip(operands, ours, strict=True) if not is_ours)
-        if adds_up(name, args, kwargs) and any(one.shape[-1:] == width and not self.is_constant(one) for one in older):
+        if adds_up(name) and any(not self.is_constant(one) for one in older):
             mine = [label for label, is_ours in zip(labels, ours, strict=True) if is_ours]
             self.note(block).met += [label.number if label in states else None for label in mine]  # pyright: ignore
 
@@ -219,7 +221,7 @@ class Following:
         """Norms, factors and moves keep the name of what they are applied to; a matrix notes what it reads."""
         given = [one for one in operands if not isinstance(one, nn.Parameter)]
         if name in MATRICES:
-            self._note_read(list(map(self.root, given)))
+            self.note_read(given)
         elif given and (name in ALIGNED or name in MOVES or name in SAME or name == "pad"):
             size = max(one.numel() for one in given)
             widest = [one for one in given if one.numel() == size]
@@ -231,8 +233,9 @@ class Following:
                 self.name(result, next(self.roots))
                 self.addends[self.root(result)] = added
 
-    def _note_read(self, roots: list[int]) -> None:
+    def note_read(self, tensors: list[Tensor]) -> None:
         """A matrix reads vectors, and with a sum all that was added up in it, such as a state and its position."""
+        roots = list(map(self.root, tensors))
         while roots:
             root = roots.pop()
             if root not in self.read:
@@ -247,12 +250,8 @@ def writes(name: str) -> bool:
     return name in IN_PLACE or (name.endswith("_") and not name.endswith("__"))
 
 
-def adds_up(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+def adds_up(name: str) -> bool:
     """Whether a call adds its operands up, or puts them side by side where a later one may."""
-    if name in ("cat", "concat", "concatenate"):
-        parts = args[0] if args else kwargs.get("tensors", ())
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
-        return bool(parts) and dim in (-1, parts[0].ndim - 1)
     return name in SUMS or name.strip("_") in ADDING
 
 
@@ -270,7 +269,7 @@ def keeps_width(operand: Tensor, result: Any) -> bool:
 
 def over_last(args: tuple[Any, ...], kwargs: Mapping[str, Any], operand: Tensor, result: Any) -> bool:
     """Whether a reduction was over the last axis alone, which was kept."""
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    dim = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     last = len(dims) == 1 and dims[0] in (-1, operand.ndim - 1)
     return last and isinstance(result, Tensor) and result.shape == (*operand.shape[:-1], 1)

@@ -10,7 +10,7 @@ from torch import Tensor
 from normlens.capture import moves, sums
 from normlens.capture.calls import Call, aligned, tensors_in
 from normlens.capture.positions import Positions, Track
-from normlens.capture.vocabulary import ALIGNED, JOINS, PICKS, POOLS, RESHAPES, TURNS
+from normlens.capture.vocabulary import ALIGNED, JOINS, LIKE, PICKS, POOLS, RESHAPES, TURNS
 
 
 def follow(here: Positions, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
@@ -18,6 +18,7 @@ def follow(here: Positions, name: str, func: Any, args: tuple[Any, ...], kwargs:
     operands = [a for a in args if isinstance(a, Tensor)] if not kwargs else list(tensors_in((args, kwargs)))
     if not operands:
         operands = list(tensors_in(args))
+    operands = operands[:1] if name in LIKE else operands
     tracks = [here.track(operand, written=operand is result) for operand in operands]
     rule = RULES.get(name)
     if rule is None:

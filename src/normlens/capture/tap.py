@@ -367,6 +367,8 @@ class Tap(TorchFunctionMode):
 
     def _multi_head(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result, block, call = multi_head(func, args, kwargs)
+        if self.flow is not None:
+            self.flow.note_read([call[side] for side in ("query", "key", "value")])
         tracks = [self.positions.track(call[side]) for side in ("query", "key", "value")]
         output = result[0]
         if tracks[0] is not None:

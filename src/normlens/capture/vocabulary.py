@@ -33,6 +33,7 @@ ALIGNED = POINTWISE | COPIES | _names(  # cell i of the result belongs to the po
     "sigmoid_ tanh_ silu_ threshold fill_ zero_ copysign hypot xlogy logaddexp pow_ sqrt_ rsqrt_ neg_ "
     "gumbel_softmax"
 )  # fmt: skip
+LIKE = _names("expand_as view_as reshape_as type_as")  # of the second operand only its form matters
 JOINS = _names("cat stack concat concatenate")
 POOLS = _names(  # new positions, each made of several old ones
     "avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
