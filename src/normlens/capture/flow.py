@@ -30,7 +30,7 @@ from normlens.capture.labels import (
 from normlens.capture.networks import activation, of_experts, through_matrix
 from normlens.capture.passing import SPREADS, moved, statistic_of
 from normlens.capture.scalings import QUOTIENTS, factored, normed, scaled, units_normed
-from normlens.capture.vocabulary import ALIGNED, LIKE, MOVES, SAME
+from normlens.capture.vocabulary import ALIGNED, JOINT, LIKE, MOVES, SAME
 
 FACTORS = frozenset("mul multiply __mul__ __rmul__ __imul__ mul_".split())
 NEGATIVE = frozenset("neg negative __neg__".split())
@@ -38,10 +38,6 @@ EXTREMES = frozenset("min max".split())  # of two tensors, cell by cell; `activa
 CELLS = frozenset("pow __pow__ square abs".split())
 NORMS = frozenset("layer_norm rms_norm".split())
 PICKS = frozenset("repeat repeat_interleave index_select".split())  # moves that leave out rows or repeat them
-JOINT = frozenset(  # aligned with their operand, but not cell by cell: no activation of a unit alone
-    "softmax log_softmax gumbel_softmax softmin layer_norm rms_norm group_norm batch_norm instance_norm normalize "
-    "cumsum tril triu masked_scatter masked_scatter_".split()
-)
 LIMITS = frozenset("clamp clamp_ clamp_min clamp_max clip nan_to_num masked_fill masked_fill_ where".split())
 
 

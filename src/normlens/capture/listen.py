@@ -9,6 +9,28 @@ from typing import Any
 
 from torch import nn
 
+from normlens.capture.calls import tensors_in
+
+
+@contextmanager
+def lost_outputs(model: nn.Module) -> Iterator[set[str]]:
+    """The modules that meanwhile return a tensor no call was seen to make, such as that of a compiled kernel."""
+    lost: set[str] = set()
+
+    def leave(name: str, output: Any) -> None:
+        if not all(hasattr(tensor, "_normlens_track") for tensor in tensors_in(output)):
+            lost.add(name)
+
+    handles = [
+        module.register_forward_hook(lambda _, __, output, name=name: leave(name, output))
+        for name, module in model.named_modules()
+    ]
+    try:
+        yield lost
+    finally:
+        for handle in handles:
+            handle.remove()
+
 
 @contextmanager
 def module_path(model: nn.Module, ran: dict[str, None]) -> Iterator[Callable[[], str]]:

@@ -83,6 +83,7 @@ class Ran:
     chains: Mapping[str, int]  # output matrices that further matrices follow within their module, and how many
     read_on: Mapping[str, int]  # the same, whatever module the further matrices stand in
     seen: tuple[Seen, ...]
+    mixing: frozenset[str]  # modules in which positions may have been brought together, where that was asked for
     followed: tuple[Followed, ...] = ()  # what became of every block, where all of it was asked for
 
 

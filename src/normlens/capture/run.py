@@ -125,7 +125,9 @@ def run_as_set(
             tap.flow.release()
     unmark((*model.buffers(), *tensors(output)))
     followed = () if tap.flow is None else tuple(tap.flow.blocks.values())
-    return Ran(output, tap.refused(), tap.ran, tap.followed(), tap.read_on(), tuple(tap.seen), followed)
+    return Ran(
+        output, tap.refused(), tap.ran, tap.followed(), tap.read_on(), tuple(tap.seen), frozenset(tap.mixing), followed
+    )
 
 
 def unmark(kept: Iterable[Tensor]) -> None:

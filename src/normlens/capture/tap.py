@@ -33,7 +33,7 @@ from normlens.capture.positions import VIRTUAL, Positions, Track
 from normlens.capture.record import Attended, Axis, Refused, Seen
 from normlens.capture.steps import follow
 from normlens.capture.trail import Numbers, Serial, Trail
-from normlens.capture.vocabulary import JOINS, LOOKS, MOVES, POINTWISE, SAME
+from normlens.capture.vocabulary import IN_ROW, JOINS, LOOKS, MOVES, POINTWISE, SAME
 
 COMPUTED = "(computed)"  # an output matrix that the model computes from its parameters
 NUMBERS = ("item", "tolist")  # a number that leaves torch may come back as a factor
@@ -92,6 +92,7 @@ class Tap(TorchFunctionMode):
         self.seen: list[Seen] = []
         self.readers: list[Reader] = []
         self.layouts: dict[Any, tuple[Layout, ...]] = {}
+        self.mixing: set[str] = set()  # modules in which a call may have brought positions together
         self.ran: Counter[str] = Counter()  # how often each matrix of the model was used
         self.count = 0  # serial numbers given out
         self.order = count()  # of softmaxes and products alike
@@ -106,6 +107,7 @@ class Tap(TorchFunctionMode):
         if name in LOOKS:
             if name in NUMBERS:
                 self._read(name, args)
+                self.mixing.add(self._here())
             return func(*args, **kwargs)
         if name == "scaled_dot_product_attention":
             return self._fused(args, kwargs)
@@ -116,6 +118,8 @@ class Tap(TorchFunctionMode):
         follow(self.positions, name, func, args, kwargs, result)
         if self.flow is not None:
             follow_on(self.flow, name, func, args, kwargs, result, given)
+        if self.where is not None and not self._keeps_rows(name, args, kwargs, result):
+            self.mixing.add(self.where())
         if name in MATRICES:
             self._matrix(name, args, kwargs, result)
         elif name == "softmax":
@@ -502,6 +506,13 @@ class Tap(TorchFunctionMode):
         else:
             self._read(name, args)
         return True
+
+    def _keeps_rows(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> bool:
+        """Whether a call computes each position from that position alone, or from no input at all."""
+        if all(self._is_constant(operand) for operand in tensors_in((args, kwargs))):
+            return True
+        track = self.positions.track(result)
+        return name in IN_ROW and track is not None and track.rows is not None and track.rows.codes.shape[-1] == 1
 
     def _passes(self, name: str) -> str:
         return f"its output passes through '{name}' in '{self._here()}' before any output matrix"

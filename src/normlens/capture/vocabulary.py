@@ -33,6 +33,11 @@ ALIGNED = POINTWISE | COPIES | _names(  # cell i of the result belongs to the po
     "sigmoid_ tanh_ silu_ threshold fill_ zero_ copysign hypot xlogy logaddexp pow_ sqrt_ rsqrt_ neg_ "
     "gumbel_softmax"
 )  # fmt: skip
+JOINT = _names(  # aligned with their operand, but not cell by cell: no activation of a unit alone
+    "softmax log_softmax gumbel_softmax softmin layer_norm rms_norm group_norm batch_norm instance_norm normalize "
+    "cumsum tril triu masked_scatter masked_scatter_"
+)
+IN_ROW = (ALIGNED - JOINT) | _names("linear layer_norm rms_norm")  # a vector of each position from that vector alone
 LIKE = _names("expand_as view_as reshape_as type_as")  # of the second operand only its form matters
 JOINS = _names("cat stack concat concatenate")
 POOLS = _names(  # new positions, each made of several old ones

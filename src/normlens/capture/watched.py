@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from normlens.capture.compare import rebuild_error, tolerance
 from normlens.capture.examined import ExaminedBlock
-from normlens.capture.listen import module_path
+from normlens.capture.listen import lost_outputs, module_path
 from normlens.capture.paths import NO_PATH
 from normlens.capture.record import Attended, Refused, unordered
 from normlens.capture.run import WATCHED, run, seeded
@@ -59,7 +59,7 @@ def watch(
     blocks: list[ExaminedBlock] = []
     ran: dict[str, None] = {}
     gathered = Gathered()
-    with module_path(model, ran) as here, seeded(WATCHED):
+    with module_path(model, ran) as here, lost_outputs(model) as lost, seeded(WATCHED):
 
         def on_block(attended: Attended) -> None:
             blocks.append(_examined(attended))
@@ -71,7 +71,9 @@ def watch(
     ways = proved_paths(passed.followed)
     blocks = [replace(block, path=ways.get(block.order, NO_PATH)) for block in blocks]
     found = _with_refused(blocks, passed.refused)
-    found += _unseen(model, list(ran), [block.name for block in found])
+    mixing = passed.mixing | lost
+    ran_and_mixed = [name for name in ran if any(_within(inner, name) for inner in mixing)]
+    found += _unseen(model, ran_and_mixed, [block.name for block in found])
     used = Counter(block.out for block in blocks)
     spare = {out: passed.matrices.get(out.split(" @ ")[0], 0) - count for out, count in used.items()}
     return Watched(passed.output, tuple(found), gathered.numbers, chains or {}, spare, passed.read_on)
@@ -128,7 +130,10 @@ def _with_refused(blocks: list[ExaminedBlock], refused: list[Refused]) -> list[E
 
 
 def _unseen(model: nn.Module, ran: list[str], seen: list[str]) -> list[ExaminedBlock]:
-    """Modules that call themselves attention and ran, but showed no softmax of theirs: linear, hashed, Fourier ..."""
+    """Modules that call themselves attention and ran, but showed no softmax of theirs: linear, hashed, Fourier ...
+
+    `ran`: those in which something may have brought positions together; a matrix and a norm alone are no attention.
+    """
     modules = dict(model.named_modules())
     named = [name for name in ran if name and "attention" in type(modules.get(name)).__name__.lower()]
     blind = [name for name in named if not any(_within(name, other) or _within(other, name) for other in seen if other)]
