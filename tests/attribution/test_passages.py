@@ -19,7 +19,7 @@ def test_a_sentence_ends_with_its_full_stop_and_what_closes_it():
 def test_the_passages_and_what_is_left_add_up_to_all_scores(writer):
     found = writer.attribute(CONTEXT, answer="the cat slept", by="gradient_x_input")
     by_sentence = found.passages()
-    assert [(one.first, one.last) for one in by_sentence] == [(0, 10), (11, 12)]
+    assert [(one.first, one.last) for one in by_sentence] == [(0, 11), (12, 13)]
     given_ones = found.passages(["the big cat", "a dog  RAN"])
     assert [(one.text, one.first, one.last) for one in given_ones[:2]] == [("the big cat", 0, 2), ("a dog RAN", 5, 7)]
     assert [one.text for one in given_ones[2:]] == ["(the answer so far)", "(other tokens)"]

@@ -5,6 +5,10 @@ Room: attribution. It runs a model that is given to it and reads its traces; it 
 
 from normlens.attribution.asking import Asked as Asked
 from normlens.attribution.asking import ask as ask
+from normlens.attribution.attattr import AttendedLayer as AttendedLayer
+from normlens.attribution.attattr import Edge as Edge
+from normlens.attribution.attattr import attention_attributions as attention_attributions
+from normlens.attribution.attattr import tree as tree
 from normlens.attribution.attribute import attribute as attribute
 from normlens.attribution.methods import METHODS as METHODS
 from normlens.attribution.passages import Passage as Passage
