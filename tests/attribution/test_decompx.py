@@ -5,50 +5,23 @@ from copy import deepcopy
 import pytest
 import slow_decompx as slow
 import torch
+from small_models import IDS, SIZES, asked, bert, gpt2, llama, random, rotated_by
 from torch import nn
 from torch.nn import functional
 from transformers import (
-    BertConfig,
     BertForMaskedLM,
-    BertForSequenceClassification,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
     MarianConfig,
     MarianMTModel,
+    MixtralConfig,
+    MixtralForCausalLM,
     RobertaConfig,
     RobertaForSequenceClassification,
 )
-from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from normlens import models
-from normlens.attribution import AttributionError, Question
-from normlens.attribution.decompx import ROWS
-from normlens.lens import Lens
+from normlens.attribution import AttributionError
+from normlens.attribution.decompx import ROWS, decompx
 
 METHODS = {method.name: method for method in ROWS}
-SIZES = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
-SIZES |= {"vocab_size": 40}
-IDS = torch.tensor([[5, 9, 31, 7, 22, 9, 13]])
-
-
-def random(model):
-    """Weights and biases far from those a model begins with, where every bias is 0."""
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            noise = 0.25 * torch.randn(parameter.shape, generator=generator)
-            parameter.copy_(noise if parameter.ndim > 1 else parameter + noise)
-        for name, buffer in model.named_buffers():
-            if name == "final_logits_bias":
-                buffer.copy_(torch.randn(buffer.shape, generator=generator))
-    return model.eval()
-
-
-def asked(model, inputs, row=None, wanted=((1, 1.0),)):
-    lens = Lens(models.subject(model))
-    return Question(lens, models.ready(lens.subject, inputs), row, wanted)
 
 
 def scores(name, *question, **more):
@@ -57,10 +30,6 @@ def scores(name, *question, **more):
 
 def same(found, expected):
     torch.testing.assert_close(found.values.double(), expected.detach(), rtol=1e-4, atol=1e-5)
-
-
-def bert(kind=BertForSequenceClassification, **more):
-    return random(kind(BertConfig(**SIZES, num_labels=3, **more)))
 
 
 def classified(model, parts):
@@ -101,9 +70,7 @@ def test_a_contrast_is_the_difference_of_two_logits():
 
 
 def test_gpt2_is_that_written_out():
-    model = random(
-        GPT2LMHeadModel(GPT2Config(n_embd=16, n_layer=3, n_head=2, vocab_size=40, eos_token_id=1, bos_token_id=1))
-    )
+    model = gpt2()
     expected = slow.gpt2(deepcopy(model).double(), IDS[0])
     for row in (-1, 2):
         same(scores("decompx", model, {"input_ids": IDS}, row=row), expected[:, row, 1])
@@ -111,16 +78,9 @@ def test_gpt2_is_that_written_out():
 
 @pytest.mark.parametrize(("name", "gated"), [("decompx", "gate"), ("decompx_both", "both")])
 def test_llama_is_that_written_out_by_either_rule(name, gated):
-    model = random(LlamaForCausalLM(LlamaConfig(**SIZES, num_key_value_heads=1)))
+    model = llama()
     exact = deepcopy(model).double()
-
-    def rotated(query, key):
-        cos, sin = exact.model.rotary_emb(query[None], torch.arange(len(query))[None])
-        turned = [x.unflatten(-1, (-1, 8)).transpose(0, 1)[None] for x in (query, key)]
-        query, key = apply_rotary_pos_emb(*turned, cos, sin)
-        return (x[0].expand(2, -1, -1).transpose(0, 1).flatten(1) for x in (query, key))
-
-    expected = slow.llama(exact, IDS[0], rotated, gated)
+    expected = slow.llama(exact, IDS[0], rotated_by(exact), gated)
     same(scores(name, model, {"input_ids": IDS}, row=-1), expected[:, -1, 1])
 
 
@@ -155,6 +115,37 @@ def test_scores_add_up_to_the_logit_of_the_model(name):
     logits = model(IDS).logits[0].detach()
     assert found.adds_up_to == pytest.approx(float(logits[2] - logits[0]), abs=1e-5)
     assert float(found.values.sum()) + found.unowned == pytest.approx(found.adds_up_to, abs=1e-5)
+
+
+@pytest.mark.parametrize("model", [llama(), gpt2()])
+def test_with_biases_apart_one_slope_says_it_all(model):
+    """Nothing is left but what is linear in the embeddings, so parts carried to the end and the slope agree."""
+    question = asked(model, {"input_ids": IDS}, row=-1)
+    carried, sloped = decompx(question, sharing="none"), METHODS["decompx_unshared"].compute(question)
+    torch.testing.assert_close(carried.values, sloped.values, rtol=1e-4, atol=1e-5)
+    assert carried.unowned == pytest.approx(sloped.unowned, abs=1e-5)
+
+
+def test_without_biases_there_is_nothing_to_share():
+    model, inputs = llama(), {"input_ids": IDS}
+    ours, apart = (scores(name, model, inputs, row=-1) for name in ("decompx", "decompx_unshared"))
+    torch.testing.assert_close(ours.values, apart.values, rtol=1e-4, atol=1e-5)
+    assert abs(apart.unowned) < 1e-5
+
+
+@pytest.mark.parametrize("gated", ["gate", "both"])
+def test_equal_experts_are_one_network(gated):
+    """With the same matrices in every expert the routing changes nothing, and the network is that of Llama."""
+    plain = llama()
+    like = {name: getattr(plain.config, name) for name in ("rms_norm_eps", "rope_parameters", "num_key_value_heads")}
+    mixture = MixtralForCausalLM(MixtralConfig(**SIZES, **like, num_local_experts=3)).eval()
+    with torch.no_grad():
+        mixture.load_state_dict(plain.state_dict(), strict=False)
+        for to, of in zip(mixture.model.layers, plain.model.layers, strict=True):
+            to.mlp.experts.gate_up_proj.copy_(torch.cat([of.mlp.gate_proj.weight, of.mlp.up_proj.weight])[None])
+            to.mlp.experts.down_proj.copy_(of.mlp.down_proj.weight[None])
+    ours, theirs = (decompx(asked(model, {"input_ids": IDS}, row=-1), gated=gated) for model in (mixture, plain))
+    torch.testing.assert_close(ours.values, theirs.values, rtol=1e-4, atol=1e-5)
 
 
 class Beside(nn.Module):

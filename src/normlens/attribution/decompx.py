@@ -9,14 +9,15 @@ every call.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from normlens.algebra import Rule
-from normlens.attribution.linear import Lost, Program, Seed, Sharing, carried, rule, watched
+from normlens.attribution.linear import Leaf, Lost, Program, Seed, Sharing, carried, rule, slopes, watched
 from normlens.attribution.question import AttributionError, Method, Question, Scores
 from normlens.capture import run_untapped
 
@@ -24,28 +25,66 @@ PAPER = "Modarressi et al. 2023"
 ALLOWED = 1e-4
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A question as a program of linear steps, whose last tensor holds the logits that are asked about."""
+
+    question: Question
+    program: Program
+    logit: float  # the model's own
+
+    @staticmethod
+    def of(question: Question, gated: Rule = "gate") -> Opened:
+        model, inputs = question.watcher.subject.model, question.inputs
+        logit = float(question.logit(run_untapped(model, inputs).output.logits)[0])
+        watch, output = watched(model, inputs, rule, gated=gated)
+        number = watch.left or watch.register(output.logits)
+        if isinstance(number, Lost):
+            raise refusal(question, f"it cannot be split in '{number.where}': {number.reason}")
+        program = Program(watch.steps, number)
+        if question.row is not None:
+            program = program.at_row(question.row)
+        program.fused()
+        return Opened(question, program, logit)
+
+    def asked(self, parts: Float[Tensor, "source ..."]) -> Float[Tensor, " source"]:
+        """What parts of the logits are parts of: the asked combination."""
+        row = parts[:, 0] if self.question.row is None else parts[:, 0, 0]
+        return sum((row[:, number] * factor for number, factor in self.question.wanted), row.new_zeros(len(row)))
+
+    def proved(self, values: Float[Tensor, " source"], unowned: float) -> Scores:
+        """Scores that add up to the model's own logit."""
+        total = float(values.double().sum()) + unowned
+        if not abs(total - self.logit) <= ALLOWED * max(1.0, abs(self.logit)):
+            raise refusal(self.question, f"the parts add up to {total:.6g}, and the logit is {self.logit:.6g}")
+        return Scores(values, unowned, self.logit)
+
+
 def decompx(question: Question, *, gated: Rule = "gate", sharing: Sharing = "ours") -> Scores:
     """What each token has put into the logit."""
-    model, inputs = question.watcher.subject.model, question.inputs
-    logit = float(question.logit(_logits(run_untapped(model, inputs).output))[0])
-    watch, output = watched(model, inputs, rule, gated=gated)
-    logits = _logits(output)
-    number = watch.left or watch.register(logits)
-    if isinstance(number, Lost):
-        raise _refusal(question, f"it cannot be split in '{number.where}': {number.reason}")
-    program = Program(watch.steps, number)
-    if question.row is not None:
-        program = program.at_row(question.row)
-    program.fused()
+    opened = Opened.of(question, gated)
+    program, owned = opened.program, partial(_owned, places(question))
     with torch.no_grad():
-        parts, unowned = carried(
-            program.shared(sharing), program.asked, question.sources, partial(_owned, places(question))
-        )
-    values, rest = _asked(question, parts), float(_asked(question, unowned[None])[0])
-    total = float(values.double().sum()) + rest
-    if not abs(total - logit) <= ALLOWED * max(1.0, abs(logit)):
-        raise _refusal(question, f"its parts add up to {total:.6g}, and the logit is {logit:.6g}")
-    return Scores(values, rest, logit)
+        parts, unowned = carried(program.shared(sharing), program.asked, question.sources, owned)
+    return opened.proved(opened.asked(parts), float(opened.asked(unowned[None])[0]))
+
+
+def unshared(question: Question, *, gated: Rule = "gate") -> Scores:
+    """The same with biases left to no token: linear in the embeddings, so one slope says it all."""
+    opened = Opened.of(question, gated)
+    steps, asked = opened.program.steps, opened.program.asked
+    value, leaves = slopes(steps, asked, lambda logits: opened.asked(logits[None])[0], lambda step: False)
+    values = sum((own_rows(question, leaf) for leaf in leaves), torch.zeros(question.sources))
+    return opened.proved(values, value - float(values.double().sum()))
+
+
+def own_rows(question: Question, leaf: Leaf) -> Float[Tensor, " source"]:
+    """What the rows of a seed add to what is asked, by their tokens."""
+    seed, at = leaf.step.act, places(question)
+    assert isinstance(seed, Seed)
+    rows = leaf.adds.sum(dim=(0, 2)).cpu()
+    sides = [rows[at[side]] if side == seed.side else torch.zeros(len(at[side])) for side in at]
+    return torch.cat(sides)
 
 
 def places(question: Question) -> dict[str, Tensor]:
@@ -73,18 +112,7 @@ def _owned(places: dict[str, Tensor], seed: Seed, tokens: range) -> Tensor:
     return parts
 
 
-def _asked(question: Question, parts: Tensor) -> Tensor:
-    """The asked combination of logits, of (source, 1, [1,] class)."""
-    row = parts[:, 0] if question.row is None else parts[:, 0, 0]
-    return sum((row[:, number] * factor for number, factor in question.wanted), row.new_zeros(len(row)))
-
-
-def _logits(output: Any) -> Tensor:
-    found = getattr(output, "logits", None)
-    return output[0] if found is None else found
-
-
-def _refusal(question: Question, reason: str) -> AttributionError:
+def refusal(question: Question, reason: str) -> AttributionError:
     return AttributionError(
         f"The logits of '{question.watcher.subject.name}' have no parts: {reason}.",
         do="choose a method that does not need them, such as by='gradient_x_input' or by='leave_one_out'.",
@@ -93,17 +121,35 @@ def _refusal(question: Question, reason: str) -> AttributionError:
 
 ROWS = (
     Method(
-        "decompx", "DecompX", "What the vector of each token, carried through all layers, adds to the logit.",
-        PAPER, decompx, adds_up=True,
+        "decompx",
+        "DecompX",
+        "What the vector of the token, carried through all layers, adds to the logit.",
+        PAPER,
+        decompx,
+        adds_up=True,
     ),
     Method(
-        "decompx_both", "DecompX, both halves",
-        "DecompX where a gated feed-forward block is shared out between the gate and what it multiplies.",
-        PAPER, partial(decompx, gated="both"), adds_up=True,
+        "decompx_both",
+        "DecompX, gates too",
+        "DecompX where half of a gated feed-forward block is shared out by the gate; elsewhere the same as decompx.",
+        PAPER,
+        partial(decompx, gated="both"),
+        adds_up=True,
     ),
     Method(
-        "decompx_authors", "DecompX, as published",
-        "DecompX with biases shared as its authors do: those of attention once the residual is added.",
-        PAPER, partial(decompx, sharing="theirs"), adds_up=True,
+        "decompx_authors",
+        "DecompX, as published",
+        "DecompX with biases shared out as its authors do: those of attention once the residual is added.",
+        PAPER,
+        partial(decompx, sharing="theirs"),
+        adds_up=True,
     ),
-)  # fmt: skip
+    Method(
+        "decompx_unshared",
+        "DecompX, biases apart",
+        "DecompX with the biases left to no token, by one backward pass.",
+        PAPER,
+        unshared,
+        adds_up=True,
+    ),
+)

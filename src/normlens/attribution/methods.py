@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from normlens.attribution import attattr, chance, decompx, gradients, jacobian, leaving_out, rollouts
+from normlens.attribution import alti_logit, attattr, chance, decompx, gradients, jacobian, leaving_out, rollouts
 from normlens.attribution.question import AttributionError, Method
 from normlens.errors import nearest
 
-FILES = (decompx, gradients, attattr, leaving_out, rollouts, jacobian, chance)
+FILES = (decompx, alti_logit, gradients, attattr, leaving_out, rollouts, jacobian, chance)
 METHODS: dict[str, Method] = {method.name: method for file in FILES for method in file.ROWS}
 DEFAULT = "integrated_gradients"
 

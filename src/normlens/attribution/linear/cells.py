@@ -13,7 +13,7 @@ from torch import Tensor
 from normlens.algebra import activation_shares
 from normlens.attribution.linear.calls import SUMS, Call, step
 from normlens.attribution.linear.labels import Carried, Cells, Label, Lost, Own, Statistic
-from normlens.attribution.linear.steps import Scaled, Summed
+from normlens.attribution.linear.steps import Active, Summed
 from normlens.capture import tensors_in
 
 LIMITS = frozenset("clamp clamp_ clamp_min clamp_max clip nan_to_num".split())
@@ -83,16 +83,16 @@ def gated(call: Call, left: Tensor, right: Tensor) -> Label:
     assert isinstance(of_gate, Cells)
     whole = gate.detach().clone()
     if call.here.gated == "gate":
-        return step(call, Scaled(whole), (up,))
+        return step(call, Active(whole), (up,))
     units = up.detach().clone()
     number = call.here.register(up)
     if isinstance(number, Lost):
         return number
     share = activation_shares(of_gate.of, whole, of_gate.again)
     zero = float(of_gate.again(torch.zeros_like(whole.reshape(-1)[:1])))
-    half = call.here.emit(Scaled(whole / 2), (number,), (units,), whole * units / 2)
+    half = call.here.emit(Active(whole / 2), (number,), (units,), whole * units / 2)
     added = zero * units / 2 if zero else None
-    other = call.here.emit(Scaled(share * units / 2), (of_gate.register,), (of_gate.of,), whole * units / 2, added)
+    other = call.here.emit(Active(share * units / 2), (of_gate.register,), (of_gate.of,), whole * units / 2, added)
     if not isinstance(half, Carried) or not isinstance(other, Carried):
         return half if isinstance(half, Lost) else other
     halves = (whole * units / 2, whole * units / 2)

@@ -13,7 +13,19 @@ from typing import Literal
 
 import torch
 
-from normlens.attribution.linear.steps import Matrix, Mixed, Moved, Normed, Scaled, Shared, Step, Summed, row_of
+from normlens.attribution.linear.steps import (
+    Active,
+    Matrix,
+    Mixed,
+    Moved,
+    Normed,
+    Scaled,
+    Seed,
+    Shared,
+    Step,
+    Summed,
+    row_of,
+)
 
 Sharing = Literal["ours", "theirs", "none"]
 
@@ -92,19 +104,16 @@ class Program:
             made.append(step)
             if not is_loose:
                 continue
-            ends = isinstance(step.act, (Matrix, Normed, Scaled, Summed)) and step.writes not in waiting | outputs
-            if not ends or (isinstance(step.act, (Scaled, Summed)) and not self._ends(step, loose)):
-                loose.add(step.writes)
-            else:
+            ends = step.added is not None or isinstance(step.act, (Matrix, Normed, Active, Summed))
+            if ends and step.writes not in waiting | outputs:
                 made[-1:] = _with_sharing(step, self._fresh())
+            else:
+                loose.add(step.writes)
         return made
 
     def _fresh(self) -> int:
         self.next += 1
         return self.next - 1
-
-    def _ends(self, step: Step, loose: set[int]) -> bool:
-        return step.added is not None or isinstance(step.act, Summed)
 
     def _values(self, sharing: Sharing) -> set[int]:
         """What reaches attention as values, back to the matrix that wrote it, which is included."""
@@ -133,13 +142,32 @@ class Program:
 
     def _outputs(self) -> set[int]:
         """What the output matrices of attention write, where a residual is added to it and nothing else is done."""
-        heads, found, uses = set[int](), set[int](), self.uses()
+        heads, found, uses = self.heads(), set[int](), self.uses()
         summed = {read for step in self.steps if isinstance(step.act, Summed) for read in step.reads}
         for step in self.steps:
-            behind = any(read in heads for read in step.reads)
-            if isinstance(step.act, Mixed) or (behind and isinstance(step.act, Moved)):
-                heads.add(step.writes)
-            elif behind and isinstance(step.act, Matrix) and step.writes in summed and uses[step.writes] == 1:
+            of_heads = isinstance(step.act, Matrix) and step.reads[0] in heads
+            if of_heads and step.writes in summed and uses[step.writes] == 1:
+                found.add(step.writes)
+        return found
+
+    def trunk(self) -> set[int]:
+        """Activations that everything passes: those of a head or a limit of the logits, of no feed-forward block."""
+        return {step.writes for step in self.steps if isinstance(step.act, Active) and self._parts(step.writes)}
+
+    def _parts(self, number: int) -> bool:
+        """Whether no way from the tokens to what is asked leads past a tensor."""
+        reached = set[int]()
+        for step in self.steps:
+            if step.writes != number and (isinstance(step.act, Seed) or any(read in reached for read in step.reads)):
+                reached.add(step.writes)
+        return self.asked not in reached
+
+    def heads(self) -> set[int]:
+        """What attention writes, on its way to the output matrix."""
+        found = set[int]()
+        for step in self.steps:
+            moved = isinstance(step.act, (Moved, Active, Scaled, Normed)) and step.reads[0] in found
+            if isinstance(step.act, Mixed) or moved:
                 found.add(step.writes)
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -46,6 +47,8 @@ def rule(
     labels = [label for label in labels if not isinstance(label, Ids)]
     if isinstance(result, Tensor) and not result.is_floating_point() and not result.is_complex():
         return Frozen() if all(isinstance(label, Frozen) for label in labels) else call.lost()
+    if name == "topk":  # a choice of the pass, among experts
+        return [Scores() if any(is_carried(label) for label in labels) else labels[0], Frozen()]
     lost = next((label for label in labels if isinstance(label, Lost)), None)
     if lost is not None:
         return lost
@@ -69,6 +72,8 @@ def _of_tokens(call: Call) -> Label | list[Label] | None:
         return _product(call)
     if name in GROUPED:
         return _grouped(call)
+    if call.word == "index_add":
+        return _added_at(call)
     if name == "layer_norm" or name == "rms_norm":
         return _norm(call)
     if name in vocabulary.JOINS:
@@ -113,8 +118,11 @@ def _matrix(call: Call) -> Label:
 
 def _product(call: Call) -> Label:
     if call.name == "einsum" or call.name == "baddbmm":
-        carried = [part for part in tensors_in(call.args) if is_carried(call.label(part))]
-        return Scores() if len(carried) == 2 else call.lost()
+        of_tokens = [part for part in tensors_in(call.args) if is_carried(call.label(part))]
+        if len(of_tokens) == 2:
+            return Scores()
+        lone = call.name == "einsum" and not any(isinstance(call.label(p), Statistic) for p in tensors_in(call.args))
+        return step(call, Moved(partial(_einsum, call, of_tokens[0]), (), {}), (of_tokens[0],)) if lone else call.lost()
     left, right = call.args[0], call.argument(1, "mat2" if "mat2" in call.kwargs else "other")
     if call.name == "__rmatmul__":
         left, right = right, left
@@ -128,6 +136,30 @@ def _product(call: Call) -> Label:
     if left.ndim != right.ndim or left.ndim < 2:
         return call.lost()
     return step(call, Mixed(left, True) if other else Mixed(right, False), (right if other else left,))
+
+
+def _einsum(call: Call, of_tokens: Tensor, part: Tensor) -> Tensor:
+    equation, operands = call.args[0], list(tensors_in(call.args[1:]))
+    return torch.einsum(equation, *(part if operand is of_tokens else operand for operand in operands))
+
+
+def _added_at(call: Call) -> Label:
+    """Rows added to others: the shape and the places are those of the pass."""
+    base, dim, index, source = (call.argument(at, name) for at, name in enumerate(("self", "dim", "index", "source")))
+    is_new = call.label(base) is None
+    if call.kwargs or not is_carried(call.label(source)) or not (is_new or is_carried(call.label(base))):
+        return call.lost()
+    empty = torch.zeros_like(base)
+    func = partial(_placed, empty, dim, index)
+    if is_new:
+        return step(call, Moved(func, (), {}), (source,), base.clone() if bool(base.any()) else None)
+    alone = func(source.detach())
+    call.here.put(alone, step(replace(call, result=alone), Moved(func, (), {}), (source,)))
+    return step(call, Summed(1.0, 1.0), (base, alone))
+
+
+def _placed(empty: Tensor, dim: int, index: Tensor, part: Tensor) -> Tensor:
+    return empty.index_add(dim, index, part)
 
 
 def _grouped(call: Call) -> Label:
@@ -183,10 +215,12 @@ def _moved(call: Call) -> Label | list[Label] | None:
         return call.lost()
     if isinstance(label, (Frozen, Statistic)):
         return label
+    if call.name == "gather" and isinstance(label, Cells) and isinstance(call.label(call.argument(2, "index")), Frozen):
+        return Frozen()  # the weights of the chosen experts
     func, options = call.func, {k: v for k, v in call.kwargs.items() if k != "input"}
-    if call.name in ("view", "contiguous"):
-        func = torch.Tensor.reshape if call.name == "view" else torch.Tensor.clone
-        rest = (tuple(call.result.shape),) if call.name == "view" else ()
+    if call.name in ("view", "view_as", "reshape_as", "contiguous"):
+        func = torch.Tensor.clone if call.name == "contiguous" else torch.Tensor.reshape
+        rest = () if call.name == "contiguous" else (tuple(call.result.shape),)
     if isinstance(call.result, Tensor):
         return step(call, Moved(func, rest, options), (operand,))
     return [

@@ -109,6 +109,19 @@ class Scaled:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Active:
+    """x ⊙ s: the share of each unit that an activation lets through."""
+
+    by: Tensor
+
+    def __call__(self, *parts: Tensor) -> Tensor:
+        return parts[0] * self.by
+
+    def at(self, row: int, rows: int) -> Active:
+        return Active(row_of(self.by, row, rows))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Summed:
     """a x + b y."""
 

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from normlens.algebra import Rule, activation_shares
 from normlens.attribution.linear.labels import Carried, Cells, Frozen, Ids, Label, Lost, Own
-from normlens.attribution.linear.steps import Act, Scaled, Seed, Step
+from normlens.attribution.linear.steps import Act, Active, Scaled, Seed, Step
 from normlens.capture import (
     attention_weights,
     beyond_reading,
@@ -150,7 +150,7 @@ class Watch(TorchFunctionMode):
         elif isinstance(label, Cells):
             zero = label.again(torch.zeros_like(label.of.reshape(-1)[:1]))
             share = activation_shares(label.of, tensor.detach(), label.again)
-            made = self.emit(Scaled(share), (label.register,), (label.of,), tensor, float(zero))
+            made = self.emit(Active(share), (label.register,), (label.of,), tensor, float(zero))
         else:
             made = label if isinstance(label, (Carried, Lost)) else self.lost("it is no sum over tokens")
         self.put(tensor, made)
