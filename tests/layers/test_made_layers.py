@@ -60,6 +60,26 @@ def in_padded_windows(layer, x):
     return layer.fed(x + windows[:, : x.shape[1]])
 
 
+def gate_and_units_on_an_axis(layer, x):
+    """Both halves of the units stand on an axis of their own, and what they write is one row for a moment."""
+    state = layer.summed(x)
+    units = layer.up(layer.second(state)).view(*x.shape[:2], 2, 8)
+    written = (torch.sigmoid(units[..., 0, :]) * units[..., 1, :]) @ layer.down.weight[:, :8].T
+    return state + written.flatten().reshape(x.shape)
+
+
+def halves_of_tokens(layer, x):
+    """The same axis, but the gate is that of the token before."""
+    state = layer.summed(x)
+    units = layer.up(layer.second(state)).view(*x.shape[:2], 2, 8)
+    return state + (torch.sigmoid(units[..., 0, :].roll(1, 1)) * units[..., 1, :]) @ layer.down.weight[:, :8].T
+
+
+def flattened_in_another_order(layer, x):
+    state = layer.summed(x)
+    return state + layer.feed(layer.second(state)).flatten().reshape(x.shape[0], 8, -1).mT
+
+
 def units_normed(layer, x):
     state = layer.summed(x)
     units = nn.functional.layer_norm(torch.relu(layer.up(layer.second(state))), (16,), layer.wide, layer.wide / 2)
@@ -122,9 +142,10 @@ def units_normed_over_tokens(layer, x):
 
 
 EXACT = [in_place, in_place_at_the_end, gated_by_its_size, asked_with_positions, units_normed, gated_units_normed]
-EXACT += [smaller_of_two]
+EXACT += [smaller_of_two, gate_and_units_on_an_axis]
 REFUSED = [gated_by_itself, beside_mixes_tokens, feeds_the_token_before, adds_up_over_tokens, normed_over_tokens]
 REFUSED += [units_compete, units_normed_over_tokens]
+REFUSED += [halves_of_tokens, flattened_in_another_order]
 
 
 def stacked(twist):

@@ -224,7 +224,30 @@ class Column:
         return self.of.block
 
 
-Label = Linear | Mean | Statistic | Other | Hidden | Active | Gated | Normed | Picked | Column
+@dataclass(frozen=True, slots=True, eq=False)
+class Halves:
+    """Units of a feed-forward block on two axes, such as those of its gate and the others."""
+
+    of: Hidden
+
+    @property
+    def block(self) -> int:
+        return self.of.block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flat:
+    """A sum of terms with all its rows in one, until it is put back into rows of this width."""
+
+    of: Linear
+    width: int
+
+    @property
+    def block(self) -> int:
+        return self.of.block
+
+
+Label = Linear | Mean | Statistic | Other | Hidden | Active | Gated | Normed | Picked | Column | Halves | Flat
 
 
 @dataclass(slots=True, eq=False)

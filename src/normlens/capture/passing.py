@@ -13,6 +13,8 @@ from normlens.capture.following import Following, keeps_width, over_last
 from normlens.capture.labels import (
     Active,
     Column,
+    Flat,
+    Halves,
     Hidden,
     Linear,
     Mean,
@@ -31,14 +33,26 @@ def moved(
 ) -> Any:
     if label is None or isinstance(label, (Other, Statistic, Mean, Picked, Column)):
         return label if isinstance(label, (Other, Statistic)) else None
-    if not isinstance(label, Linear) and (
+    if isinstance(label, Linear) and name in RESHAPES and result.ndim == 1:
+        return Flat(label, operand.shape[-1])
+    if isinstance(label, Flat):
+        whole = name in RESHAPES and result.shape[-1] == label.width
+        place = experts.shaped(label.of.place, tuple(result.shape[:-1]))
+        return replace(label.of, place=place) if whole else None
+    if isinstance(label, Hidden) and name in RESHAPES and result.shape[:-2] == operand.shape[:-1]:
+        return Halves(label)
+    if not isinstance(label, (Linear, Halves)) and (
         (name in TURNS and name != "unsqueeze") or (name in RESHAPES and not keeps_width(operand, result))
     ):
         return Other(label.block, f"through '{name}'")
-    width = operand.shape[-1]
+    if isinstance(label, Halves) and operand.shape[:-2] != label.of.place.lead:
+        return None
+    units_on_two = isinstance(label, Halves)
+    width = operand.shape[-1] * (operand.shape[-2] if units_on_two else 1)
     results = result if isinstance(result, (tuple, list)) else (result,)
     if (
-        (name in RESHAPES or name == "unsqueeze")
+        not units_on_two
+        and (name in RESHAPES or name == "unsqueeze")
         and isinstance(result, Tensor)
         and result.ndim > 1
         and keeps_width(operand, result)
@@ -46,8 +60,11 @@ def moved(
         return replaced(here, label, experts.shaped(experts.place_of(label), tuple(result.shape[:-1])), result, None)
     count = operand.numel() // max(1, width)
     words = [operand if a is operand else a for a in args]
-    numbers = torch.arange(count, device=operand.device).view(*operand.shape[:-1], 1).expand(operand.shape)
-    units = torch.arange(width, device=operand.device).expand(operand.shape)
+    last = operand.shape[-2:] if units_on_two else operand.shape[-1:]
+    lead = operand.shape[: operand.ndim - len(last)]
+    numbers = torch.arange(count, device=operand.device).view(*lead, *(1 for _ in last)).expand(operand.shape)
+    units = torch.arange(width, device=operand.device).view(last).expand(operand.shape)
+    label = label.of if isinstance(label, Halves) else label
     try:
         turned, columns = (func(*(grid if w is operand else w for w in words), **kwargs) for grid in (numbers, units))
     except (RuntimeError, TypeError, IndexError):
