@@ -21,6 +21,9 @@ from normlens.algebra.expansion import expansion_rate as expansion_rate
 from normlens.algebra.feedforward import FeedForward as FeedForward
 from normlens.algebra.feedforward import Rule as Rule
 from normlens.algebra.feedforward import activation_shares as activation_shares
+from normlens.algebra.flow import Links as Links
+from normlens.algebra.flow import max_flows as max_flows
+from normlens.algebra.flow import rounding as rounding
 from normlens.algebra.mixture import Expert as Expert
 from normlens.algebra.mixture import Mixture as Mixture
 from normlens.algebra.output import output_mixing as output_mixing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,15 @@ class NetworkMap:
     columns are the tokens of the source and then those the decoder was fed.
     """
 
-    name: str  # "rollout"
+    name: str  # "rollout" or "maxflow"
     by: str  # the quantity of the layers
-    numbers: tuple[int, ...]  # the layers gone through
-    layers: Float[Tensor, "batch layer tgt src"]  # after each of them
+    numbers: tuple[int, ...]  # the layers after which there is a map
+    layers: Float[Tensor, "batch layer tgt src"]
     tgt: tuple[Side, ...]  # one for each sequence
     src: tuple[Side, ...]
     signature: Signature
+    rows: tuple[tuple[int, ...], ...] = ()  # of each sequence, the positions that have a row; empty: all
+    error: float = 0.0  # by how much a number may be too small, for the rounding of a flow
 
     @property
     def values(self) -> Float[Tensor, "batch tgt src"]:
@@ -50,11 +53,14 @@ class NetworkMap:
     def by_layer(self, position: int = -1) -> Float[Tensor, "batch layer src"]:
         """The row of one position, after each layer."""
         rows = []
-        for maps, side in zip(self.layers, self.tgt, strict=True):
+        for index, (maps, side) in enumerate(zip(self.layers, self.tgt, strict=True)):
             count = len(side.tokens)
             if not -count <= position < count:
                 raise MapError(f"no position {position}: the sequence has positions 0 to {count - 1}.")
-            rows.append(maps[:, position % count])
+            at = position % count
+            if self.rows and at not in self.rows[index]:
+                raise MapError(f"position {at} has no row.", do=f"{self.name}(..., positions={position}).")
+            rows.append(maps[:, self.rows[index].index(at) if self.rows else at])
         return torch.stack(rows)
 
     def __len__(self) -> int:
@@ -66,13 +72,16 @@ class NetworkMap:
             raise IndexError(f"no sequence {index}: there are sequences 0 to {len(self) - 1}")
         index %= len(self)
         tgt, src = self.tgt[index], self.src[index]
-        own = self.layers[index : index + 1, :, : len(tgt.tokens), : len(src.tokens)]
-        return replace(self, layers=own, tgt=(tgt,), src=(src,))
+        rows = self.rows[index : index + 1]
+        count = len(rows[0]) if rows else len(tgt.tokens)
+        own = self.layers[index : index + 1, :, :count, : len(src.tokens)]
+        return replace(self, layers=own, tgt=(tgt,), src=(src,), rows=rows)
 
     def figure(self, index: int = 0, **look: Any) -> views.Figure:
         """Sequence `index` as a figure with a map for each layer gone through; `look` as in `Trace.figure`."""
         one = self[index]
-        sides = (one.tgt[0],) if one.src[0] == one.tgt[0] else (one.tgt[0], one.src[0])
+        tgt = one.tgt[0] if not one.rows else _some(one.tgt[0], one.rows[0])
+        sides = (tgt,) if one.src[0] == tgt else (tgt, one.src[0])
         says = f"What the position is made of after the layers so far: {self.name} of {self.by}."
         symbol, size = f"{self.name} of {self.by}", (one.layers.shape[2], one.layers.shape[3])
         panels = tuple(
@@ -105,6 +114,7 @@ class NetworkMap:
         for number in range(len(self)):
             one = self[number]
             layer, tgt, src = np.indices(tuple(one.layers.shape[1:])).reshape(3, -1)
+            tgt = np.asarray(one.rows[0])[tgt] if one.rows else tgt
             tokens = (np.asarray(side.tokens, dtype=object) for side in (one.tgt[0], one.src[0]))
             named = zip(("tgt", "src"), (tgt, src), tokens, strict=True)
             frame: dict[str, Any] = {"sequence": number, "layer": np.asarray(self.numbers)[layer]}
@@ -118,5 +128,14 @@ class NetworkMap:
 
     def __repr__(self) -> str:
         shape = " × ".join(map(str, self.values.shape[1:]))
-        layers = f"layers {self.numbers[0]} to {self.numbers[-1]}"
-        return f"NetworkMap: {self.name} of {self.by} through {layers}, {len(self)} × {shape}\n  {self.signature}"
+        to = f"to the end of layer {self.numbers[-1]}"
+        return f"NetworkMap: {self.name} of {self.by} {to}, {len(self)} × {shape}\n  {self.signature}"
+
+
+def _some(side: Side, positions: Sequence[int]) -> Side:
+    """Some positions of a side, as an axis of their own."""
+    chosen = [side.word_ids[p] for p in positions]
+    numbers = {word: at for at, word in enumerate(dict.fromkeys(word for word in chosen if word is not None))}
+    words = tuple(None if word is None else numbers[word] for word in chosen)
+    ids, tokens, special = (tuple(all_[p] for p in positions) for all_ in (side.ids, side.tokens, side.special))
+    return Side("positions", ids, tokens, special, words)  # pyright: ignore

@@ -136,6 +136,21 @@ class Trace:
         """
         return through.rollout(self, by, kind, layers, residual)
 
+    def maxflow(
+        self,
+        by: str = "weights",
+        *,
+        positions: int | Sequence[int] | None = None,
+        kind: str | None = None,
+        layers: int | Sequence[int] | None = None,
+        residual: float | None = None,
+    ) -> NetworkMap:
+        """The most that can flow from each token to a position (Abnar and Zuidema, 2020), with the shares of a rollout.
+
+        Every pair of a position and a token is a search of its own: with `positions`, only these have rows.
+        """
+        return through.maxflow(self, by, positions, kind, layers, residual)
+
     def alti(self) -> NetworkMap:
         """ALTI through all layers (Ferrando et al., 2022): the rollout of the layers' own ALTI."""
         return self.rollout("alti")
