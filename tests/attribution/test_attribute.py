@@ -1,5 +1,8 @@
 """What is asked about a prediction, and what the answer holds, whatever the method."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -155,3 +158,9 @@ def test_a_table_has_a_row_for_each_token_of_each_prediction(writer):
     assert table.token.tolist() == ["the", "cat", "the", "cat", "sat"]
     assert table.side.tolist() == ["text", "text", "text", "text", "answer"]
     assert table.target.tolist() == ["sat", "sat", "on", "on", "on"]
+
+
+def test_the_docs_have_every_method():
+    page = Path(__file__).parent.parent.parent / "docs" / "attribution.md"
+    named = set(re.findall(r"`([a-z_]+)`", page.read_text(encoding="utf-8")))
+    assert METHODS.keys() <= named

@@ -97,12 +97,12 @@ class Choices:
         return alike[0] if len(alike) == 1 else None
 
     def _token(self, text: str) -> int | None:
-        """The token that spells this text, with or without a space before it: the likelier one."""
+        """The token that spells this text, with or without a space before it: the likeliest."""
         tokenizer: Any = text_tokenizer(self.subject.tokenizer)
         if tokenizer is None:
             return None
         known = tokenizer.get_vocab()
-        spelled = [_ids(tokenizer, one) for one in (text, f" {text}")]
+        spelled = [_ids(tokenizer, one) for one in (text, f" {text}", text.strip())]
         numbers = {known[text]} if text in known else set[int]()
         numbers |= {ids[0] for ids in spelled if len(ids) == 1 and ids[0] != tokenizer.unk_token_id}
         numbers = {number for number in numbers if number < len(self.logits)}

@@ -8,7 +8,7 @@ from normlens.errors import nearest
 
 FILES = (decompx, alti_logit, gradients, attattr, leaving_out, rollouts, jacobian, chance)
 METHODS: dict[str, Method] = {method.name: method for file in FILES for method in file.ROWS}
-DEFAULT = "integrated_gradients"
+DEFAULT = "decompx"
 
 
 def method(name: str | None) -> Method:

@@ -25,7 +25,9 @@ MAPS = {  # name of the method: the quantity of the layers, how it is called, wh
     ),
     "globenc": ("globenc", "contributions behind both norms", GLOBENC),
     "alti": ("alti", "ALTI", ALTI),
+    "value_zeroing": ("value_zeroing", "value zeroing", "Mohebbi et al. (2023)"),
 }
+TITLES = {"globenc": "GlobEnc", "alti": "ALTI", "value_zeroing": "Value zeroing"}
 FIELDS = {"globenc": "encoder_norms"}
 
 
@@ -39,7 +41,7 @@ def of_rollout(question: Question, *, by: str) -> Scores:
 ROWS = tuple(
     Method(
         name,
-        f"Rollout of {what}" if name.startswith("rollout") else {"globenc": "GlobEnc", "alti": "ALTI"}[name],
+        TITLES.get(name, f"Rollout of {what}"),
         f"Share of the token in the position that makes the prediction: the product over layers of {what}.",
         paper,
         partial(of_rollout, by=by),
