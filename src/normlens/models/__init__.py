@@ -7,6 +7,7 @@ from normlens.models.alone import alone as alone
 from normlens.models.as_found import NotPutBack as NotPutBack
 from normlens.models.as_found import as_found as as_found
 from normlens.models.as_found import one_at_a_time as one_at_a_time
+from normlens.models.classifier import CLASSIFIER as CLASSIFIER
 from normlens.models.default import default_folder as default_folder
 from normlens.models.default import default_text as default_text
 from normlens.models.encode import Encoded as Encoded

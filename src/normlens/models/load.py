@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from normlens.errors import NormlensError, first_line
+from normlens.models.classifier import classifier, is_classifier, untuned_config
 from normlens.models.default import default_folder
 from normlens.models.quiet import quiet
 from normlens.models.tokenizer import mismatch
@@ -54,7 +55,10 @@ def subject(
     weights: Literal["safetensors", "any"] = "safetensors",
     trust_remote_code: bool = False,
 ) -> Subject:
-    """Load a model. An object is taken as it is; a name or folder is loaded; None is the bundled MiniLM."""
+    """Load a model. An object is taken as it is; a name or folder is loaded; None is the bundled MiniLM.
+
+    "sst2" is the bundled classifier, unless a folder in the working directory has that name.
+    """
     if isinstance(source, nn.Module):
         if dtype is not None or device is not None or revision is not None:
             raise LoadError(
@@ -65,18 +69,23 @@ def subject(
         return _checked(Subject(_unwrapped(source), tokenizer, _name_of(source), digest(source)))
     if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
         raise LoadError(f"There is no dtype '{dtype}'.", do="give float32, float16 or bfloat16.")
-    folder = default_folder() if source is None else source
+    bundled = is_classifier(source)
+    folder = default_folder() if source is None or bundled else source
     name = "all-MiniLM-L6-v2" if source is None else str(source)
     options = {"revision": revision, "trust_remote_code": trust_remote_code}
-    config = configuration(folder, **options)
+    config = untuned_config() if bundled else configuration(folder, **options)
     try:
         with quiet():
-            model = _model_class(config).from_pretrained(
-                folder,
-                config=config,
-                dtype=dtype or "auto",
-                use_safetensors=weights == "safetensors" or None,
-                **options,
+            model = (
+                classifier(config, dtype or "auto")
+                if bundled
+                else _model_class(config).from_pretrained(
+                    folder,
+                    config=config,
+                    dtype=dtype or "auto",
+                    use_safetensors=weights == "safetensors" or None,
+                    **options,
+                )
             )
         if tokenizer is None:
             tokenizer = _tokenizer(folder, config, options)

@@ -210,7 +210,7 @@ class _Run:
 
 
 def question_of(lens: Lens, item: Item, length: int, chance: np.random.Generator) -> Asked:
-    """The model's own prediction for a text; one token of its translation is chosen by chance."""
+    """The model's own prediction for a text; one token of its translation, not the first, is chosen by chance."""
     if not item.texts:
         raise StudyError(f"{item.where} is no text.", do="give texts: token sequences cannot be compared.")
     subject = lens.subject
@@ -218,7 +218,8 @@ def question_of(lens: Lens, item: Item, length: int, chance: np.random.Generator
     encoded = encode(subject, item.texts[0] if single else item.texts, truncate=True, length=length)
     answer = item.texts[1] if subject.is_seq2seq and len(item.texts) == 2 else None
     (steps,) = ask(lens, encoded.inputs, None, answer=answer)
-    return steps[int(chance.integers(len(steps)))]
+    later = steps[1:] or steps  # before the first token there is nothing to remove on the decoder's side
+    return later[int(chance.integers(len(later)))]
 
 
 def removable(question: Question) -> Bool[Tensor, " source"]:
