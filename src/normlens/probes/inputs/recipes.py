@@ -139,6 +139,12 @@ def _in_step(forward: Forward) -> dict[str, Any]:
     return {"input_ids": ids(forward, (8, 8)), "input_features": forward.normal(BATCH, bins, 64)}
 
 
+def _in_time(forward: Forward) -> dict[str, Any]:
+    """Voxtral's text tower scales its states by what the whole model makes of the delay."""
+    words = {"input_ids": ids(forward, LENGTHS), "attention_mask": mask(LENGTHS)}
+    return words | {"t_cond": forward.normal(1, 1, forward.number("hidden_size", default=64))}
+
+
 def _filmed(forward: Forward) -> dict[str, Any]:
     """X-CLIP's tower finds the frames of a film in the batch axis."""
     size = forward.number("image_size", default=128)
@@ -178,6 +184,7 @@ _RECIPES: dict[str, Callable[[Forward], dict[str, Any]]] = {
     "speecht5": _spoken,
     "phi4_multimodal_audio": _masked_sound,
     "voxtral_realtime": _in_step,
+    "voxtral_realtime_text": _in_time,
     "xclip_vision_model": _filmed,
     "qwen2_5_omni_dit": _denoised,
 }
