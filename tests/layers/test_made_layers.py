@@ -210,13 +210,28 @@ def left_out_comes_back(layer, x):
     return torch.cat([layer.fed(x[:, :3] + attended[:, :3]), attended[:, 3:]], 1)
 
 
+def left_out_of_what_a_view_writes(layer, x):
+    attended = layer.attend(layer.first(x))
+    attended[:, :3].add_(x[:, :3])
+    return layer.fed(attended)
+
+
+def left_out_of_what_is_set(layer, x):
+    attended = layer.attend(layer.first(x))
+    attended[:, :3] = layer.fed(attended[:, :3] + x[:, :3])
+    return attended
+
+
 def position_is_added(layer, x):
     """What the next layer reads has the position added; what goes on has not."""
     attended = layer.second(layer.attend(layer.first(x)))
     return attended + layer.down(torch.relu(layer.up(attended + layer.first(x))))
 
 
-@pytest.mark.parametrize("twist", [left_out_comes_back, position_is_added])
+LEFT_OUT = [left_out_comes_back, left_out_of_what_a_view_writes, left_out_of_what_is_set, position_is_added]
+
+
+@pytest.mark.parametrize("twist", LEFT_OUT)
 def test_a_sum_that_does_not_take_all_of_the_attention_output_is_no_residual(twist):
     torch.manual_seed(0)
     for block in blocks_of(nn.Sequential(Layer(twist), Layer(twist)), torch.randn(2, 6, 8)):

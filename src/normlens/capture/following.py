@@ -116,6 +116,9 @@ class Following:
         if any(_goes_elsewhere(self.label(one), states) for one in tensors_in(result)):
             for state in states:
                 self.note(state.block).read[state.number] += 1
+        for state in map(self.written_over, operands):
+            if state is not None:
+                self.note(state.block).read[state.number] += 1
         ours = [label is not None and label.block == block for label in labels]
         older = (one for one, is_ours in zip(operands, ours, strict=True) if not is_ours)
         if adds_up(name) and any(not self.is_constant(one) for one in older):
@@ -199,6 +202,13 @@ class Following:
         if found[1] != _version(tensor):
             return Other(found[2].block, "it was written over")
         return found[2]
+
+    def written_over(self, tensor: Tensor) -> Linear | None:
+        """The state that a tensor held before something was written into its memory, perhaps by way of a view."""
+        found = getattr(tensor, "_normlens_flow", None)
+        if found is None or found[0] is not self.token or found[1] == _version(tensor):
+            return None
+        return found[2] if isinstance(found[2], Linear) and found[2].attends else None
 
     def of(self, block: int, tensor: Any) -> Label | None:
         """What is known of a tensor as part of this block; what belongs to an earlier block counts as older."""
