@@ -14,10 +14,11 @@ from normlens.attribution import METHODS, Attribution, Passage, rows
 from normlens.cli.arguments import positive
 from normlens.cli.options import add_model, load_from
 from normlens.cli.outputs import check_suffixes, colorful, columns
-from normlens.models import default_text
+from normlens.models import CLASSIFIER, default_text
 from normlens.views import DRAWN, either, fit, visible_line
 
 EPILOG = """examples:
+  normlens attribute "The film was not bad."                    # the bundled classifier
   normlens attribute "The film was not bad." --model my-classifier --html film.html
   normlens attribute "The film was not bad." --model my-classifier --target negative
   normlens attribute "The film was not bad." --model my-classifier --target positive --rather-than negative
@@ -61,7 +62,7 @@ def register(commands: Any) -> None:
     files.add_argument("--html", type=Path, metavar="F", help="also write a page, one file that works offline")
     files.add_argument("--figure", type=Path, metavar="F", help=f"also write a drawing: {either(DRAWN)}")
     files.add_argument("--table", type=Path, metavar="F", help="also write every score: .csv or .parquet")
-    add_model(parser)
+    add_model(parser, default="the bundled classifier of film reviews")
     parser.set_defaults(run=run, check=partial(_check, parser))
 
 
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     check_suffixes(options, {"html": (".html",), "figure": DRAWN, "table": (".csv", ".parquet")})
     text = sys.stdin.read() if options.text == "-" else default_text() if options.text is None else options.text
     target = options.target if options.rather_than is None else (options.target, options.rather_than)
-    found = load_from(options).attribute(
+    found = load_from(options, options.model or CLASSIFIER).attribute(
         (text, options.pair) if options.pair else text,
         target,
         by=options.by,

@@ -16,6 +16,7 @@ from normlens.cli.progress import Progress
 from normlens.cli.study import add_output
 from normlens.corpora import corpus
 from normlens.exhibits import bullet, text_table
+from normlens.models import CLASSIFIER
 from normlens.studies import FAITHFUL_VALUES, Faithfulness, faithfulness
 from normlens.views import check, visible_line
 
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         check()
     texts = corpus(options.file, column=options.column, pair_column=options.pair_column, encoding=options.encoding)
-    lens = load_from(options, options.model or "sst2")
+    lens = load_from(options, options.model or CLASSIFIER)
     with Progress(resumed=options.resume) as progress:
         result = faithfulness(
             lens,
