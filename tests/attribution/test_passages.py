@@ -34,6 +34,17 @@ def test_a_passage_that_is_not_there_is_refused(writer):
         writer.attribute(CONTEXT).passages(["a dog", "the big cat"])
 
 
+def test_a_passage_begins_and_ends_with_tokens_so_that_none_is_counted_twice(classifier):
+    found = classifier.attribute("the cat sat at mat", by="gradient_x_input")
+    (first, _) = found.passages(["s a t"])
+    assert (first.first, first.last) == (3, 3)
+    for parts in (["s", "at"], ["th"], ["at mat at"]):  # "s" stands in <s> and </s> too
+        with pytest.raises(nl.NormlensError, match="is not found"):
+            found.passages(parts)
+    (mat, _) = found.passages(["mat"])
+    assert mat.score == pytest.approx(found.scores[0, 5].item())
+
+
 @given(st.lists(st.sampled_from("a . ! ” [SEP]".split()), max_size=12))
 def test_sentences_are_numbered_from_left_to_right(names):
     numbers = sentences(names, [name == "[SEP]" for name in names])

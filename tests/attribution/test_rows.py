@@ -110,3 +110,18 @@ def test_leaving_a_token_out_is_the_models_answer_without_it(classifier, writer)
         assert found[place].item() == pytest.approx((whole - hidden).item(), abs=1e-4)
         assert deleted[place].item() == pytest.approx((whole - shorter).item(), abs=1e-4)
     assert writer.attribute(TEXT, by="leave_one_out").scores.shape == (1, 7)
+
+
+def test_the_first_word_of_a_translation_has_shares_too(translator):
+    """The decoder is fed one token: one row, which looks like a vector that all rows have in common."""
+    found = translator.attribute("the cat sat", answer="a dog", by="alti")
+    for step in found.steps:
+        assert step.scores.sum().item() == pytest.approx(1, abs=1e-5)
+
+
+def test_one_token_alone_has_the_numbers_of_the_first_of_several(writer):
+    fields = ("alti", "residual_norms", "output_norms")
+    alone, several = writer.trace("cat", fields=fields), writer.trace("cat sat on", fields=fields)
+    for one, first in zip(alone.blocks, several.blocks, strict=True):
+        for name in fields:
+            torch.testing.assert_close(one[name], first[name][..., :1, :1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ def passages(steps: tuple[Explained, ...], texts: Sequence[str] | None) -> tuple
         ]
         spans = [(_read(names[places[0] : places[-1] + 1]), places[0], places[-1]) for places in found]
     else:
-        spans = _found(names, texts)
+        spans = _found(names, last.special[: last.given], texts)
     totals = [0.0] * len(last.tokens)
     for step in steps:
         for place, score in enumerate(step.scores.tolist()):
@@ -70,24 +70,36 @@ def sentences(names: Sequence[str], special: Sequence[bool]) -> list[int | None]
     return numbers
 
 
-def _found(names: Sequence[str], texts: Sequence[str]) -> list[tuple[str, int, int]]:
+def _found(names: Sequence[str], special: Sequence[bool], texts: Sequence[str]) -> list[tuple[str, int, int]]:
     """Where passages stand among the tokens, one after another; letters are compared, not spaces, case or accents."""
-    owners = [place for place, name in enumerate(names) for _ in _letters(spell((name,)))]
-    letters = "".join(_letters(spell((name,))) for name in names)
-    spans, start = [], 0
+    letters, starts, ends = "", dict[int, int](), dict[int, int]()
+    for place, (name, is_special) in enumerate(zip(names, special, strict=True)):
+        if own := "" if is_special else _letters(spell((name,))):
+            starts[len(letters)] = place
+            letters += own
+            ends[len(letters)] = place
+    spans, at = [], 0
     for number, text in enumerate(texts):
-        wanted = _letters(text)
-        at = letters.find(wanted, start) if wanted else -1
-        if at < 0:
+        size = len(_letters(text))
+        fits = [one for one in _matches(letters, _letters(text), at) if one in starts and one + size in ends]
+        if not fits:
             raise AttributionError(
                 f"Passage {number} is not found among the tokens of the text.",
                 got=f"{text!r:.80}",
-                cause="another order than in the text, or letters that the tokenizer does not keep.",
+                cause="another order than in the text, an end within a token, or letters that the tokenizer does not "
+                "keep.",
                 do="give passages as they stand in the text, in their order; or none, for sentences.",
             )
-        start = at + len(wanted)
-        spans.append((" ".join(text.split()), owners[at], owners[start - 1]))
+        at = fits[0] + size
+        spans.append((" ".join(text.split()), starts[fits[0]], ends[at]))
     return spans
+
+
+def _matches(letters: str, wanted: str, at: int) -> Iterator[int]:
+    """Where letters stand in others, from a place on."""
+    while wanted and (at := letters.find(wanted, at)) >= 0:
+        yield at
+        at += 1
 
 
 def _letters(text: str) -> str:

@@ -213,7 +213,8 @@ class _Rows:
     def placed(self, tensor: Tensor, place: Place) -> Tensor:
         """By (batch, tgt, …) and in single precision or better; what is the same for every row stays one row."""
         tensor = single(tensor)
-        if tensor.ndim < 2 or all(size == 1 for size in tensor.shape[:-1]):
+        lone = self.followed.rows.numel() == 1 and tensor.ndim == len(place.lead) + 1
+        if tensor.ndim < 2 or (all(size == 1 for size in tensor.shape[:-1]) and not lone):
             return tensor.reshape(-1) if tensor.ndim else tensor
         rows = tensor.expand(*place.lead, tensor.shape[-1]).reshape(-1, tensor.shape[-1])
         at = self.followed.rows
