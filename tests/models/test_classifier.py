@@ -50,8 +50,10 @@ def test_loading_it_takes_no_random_numbers_and_another_precision():
     assert next(lens.subject.model.parameters()).dtype == torch.float64
 
 
-def test_a_folder_of_its_name_comes_first(tmp_path, monkeypatch):
+def test_a_model_of_its_name_in_the_working_directory_comes_first_and_no_other_folder(tmp_path, monkeypatch):
     (tmp_path / "sst2").mkdir()
     monkeypatch.chdir(tmp_path)
+    assert nl.load("sst2").subject.config.id2label[1] == "positive"
+    (tmp_path / "sst2" / "config.json").write_text("{}")
     with pytest.raises(nl.LoadError, match="No model can be loaded from the folder 'sst2'"):
         nl.load("sst2")

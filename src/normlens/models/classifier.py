@@ -18,8 +18,8 @@ LABELS = ("negative", "positive")
 
 
 def is_classifier(source: Any) -> bool:
-    """Whether the bundled classifier is meant; a folder of its name in the working directory comes first."""
-    return source == CLASSIFIER and not Path(CLASSIFIER).is_dir()
+    """Whether the bundled classifier is meant; a model of its name in the working directory comes first."""
+    return source == CLASSIFIER and not (Path(CLASSIFIER) / "config.json").is_file()
 
 
 def untuned_config() -> Any:

@@ -57,7 +57,7 @@ def subject(
 ) -> Subject:
     """Load a model. An object is taken as it is; a name or folder is loaded; None is the bundled MiniLM.
 
-    "sst2" is the bundled classifier, unless a folder in the working directory has that name.
+    "sst2" is the bundled classifier, unless a model in the working directory has that name.
     """
     if isinstance(source, nn.Module):
         if dtype is not None or device is not None or revision is not None:
