@@ -1,9 +1,11 @@
 """Slopes of the logit by the embeddings of the tokens."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from normlens.attribution.embeddings import embedded
+from normlens.attribution.embeddings import asked_of, embedded
 from normlens.attribution.gradients import integrated
 
 TEXT = "the big cat sat on the mat"
@@ -63,3 +65,15 @@ def test_the_embeddings_are_those_the_model_looks_up_source_first(translator):
     ratio = rows / table(ids)
     assert torch.isfinite(rows).all()
     torch.testing.assert_close(ratio[:3], ratio[0, 0].detach().expand(3, 16), rtol=1e-4, atol=1e-4)
+
+
+def test_of_a_writer_only_the_logits_from_the_row_that_is_read_are_computed(writer, monkeypatch):
+    asked = [question(writer, target=2)]
+    asked.append(replace(asked[0], row=(asked[0].row or 0) - 2))
+    head, rows = writer.subject.model.get_output_embeddings(), []
+    expected = [writer.subject.model(**one.inputs).logits[0, one.row, 2].item() for one in asked]
+    watched = head.register_forward_hook(lambda module, args, output: rows.append(output.shape[1]))
+    found = [asked_of(one, embedded(one)[None]).item() for one in asked]
+    watched.remove()
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert rows[1::2] == [1, 3]

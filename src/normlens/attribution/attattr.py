@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from normlens.attribution.embeddings import TOKENS_AT_ONCE, check_precision, reading, repeated
+from normlens.attribution.embeddings import TOKENS_AT_ONCE, check_precision, from_row, reading, repeated
 from normlens.attribution.question import AttributionError, Method, Question, Scores
 from normlens.capture import Attended, relative_error, run, tolerance
 from normlens.models import as_found
@@ -111,13 +111,14 @@ def _slopes(
 ) -> Float[Tensor, "head tgt head_dim"]:
     """The mean slope of the logit by what the output matrix reads, over copies with that scaled."""
     model, tokens = question.watcher.subject.model, block.weights.shape[-1] + block.weights.shape[-2]
+    options, asked = from_row(question)
     total = torch.zeros_like(block.values[0, :, :1]).expand(-1, block.weights.shape[2], -1).clone()
     for part in places.split(max(1, TOKENS_AT_ONCE // tokens)):
         with as_found(model), torch.inference_mode(False), torch.enable_grad():
             inputs: dict[str, Any] = {name: repeated(value, len(part)) for name, value in question.inputs.items()}
             inputs = {name: value.clone() if isinstance(value, Tensor) else value for name, value in inputs.items()}
             with _read_by(model, partial(_scaled, module, use, part)) as received:
-                logit = question.logit(model(**inputs).logits)
+                logit = asked.logit(model(**inputs, **options).logits)
             (slope,) = torch.autograd.grad(logit.sum(), received[module, use])
         total += _heads(slope, block).sum(dim=0)
     return total / len(places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from normlens.attribution.question import AttributionError, Question
-from normlens.models import as_found
+from normlens.models import as_found, takes_by_name
 
 IDS = ("input_ids", "decoder_input_ids")  # in the order of the source tokens of a question
 TOKENS_AT_ONCE = 2048  # in one pass, all copies of the text together
@@ -28,19 +29,29 @@ def embedded(question: Question) -> Float[Tensor, "source dim"]:
 
 def asked_of(question: Question, vectors: Float[Tensor, "copy source dim"]) -> Float[Tensor, " copy"]:
     """The logit of a question for copies of its text whose tokens have these vectors."""
-    return question.logit(_run(question, len(vectors), vectors)[0].logits)
+    options, asked = from_row(question)
+    return asked.logit(_run(question, len(vectors), vectors, **options)[0].logits)
+
+
+def from_row(question: Question) -> tuple[dict[str, Any], Question]:
+    """Options of a pass that computes no logits before the row that is read, and the question of such logits."""
+    model: Any = question.watcher.subject.model
+    if question.row is None or question.written is not None or not takes_by_name(model, "logits_to_keep"):
+        return {}, question
+    return {"logits_to_keep": question.sources - question.row}, replace(question, row=0)
 
 
 def last_states(
     question: Question, vectors: Float[Tensor, "copy source dim"]
 ) -> tuple[Float[Tensor, "copy position model"], Float[Tensor, " copy"]]:
     """What the head of the model reads, and the logit, for copies of the text whose tokens have these vectors."""
-    output = _run(question, len(vectors), vectors, output_hidden_states=True)[0]
+    options, asked = from_row(question)
+    output = _run(question, len(vectors), vectors, output_hidden_states=True, **options)[0]
     states = getattr(output, "decoder_hidden_states" if question.written is not None else "hidden_states", None)
     if not states:
         name = question.watcher.subject.name
         raise AttributionError(f"'{name}' does not return its hidden states.", do="choose another method.")
-    return states[-1], question.logit(output.logits)
+    return states[-1], asked.logit(output.logits)
 
 
 def reading(question: Question) -> Float[Tensor, " position"]:
@@ -88,14 +99,14 @@ def check_precision(question: Question) -> None:
         )
 
 
-def _run(question: Question, copies: int, vectors: Tensor | None, **options: bool) -> tuple[Any, dict[str, Tensor]]:
+def _run(question: Question, copies: int, vectors: Tensor | None, **options: Any) -> tuple[Any, dict[str, Tensor]]:
     """What a pass returns, and the embeddings the model made itself, by the name of their ids."""
     model: Any = question.watcher.subject.model
     inputs = {name: repeated(value, copies) for name, value in question.inputs.items()}
     lengths = {name: inputs[name].shape[1] for name in IDS if name in inputs}
     given = {} if vectors is None else dict(zip(lengths, vectors.split(list(lengths.values()), dim=1), strict=True))
     with (
-        as_found(model, hooks=bool(options)),
+        as_found(model, hooks="output_hidden_states" in options),
         _replacing(model, {name: inputs[name] for name in lengths}, given) as clean,
     ):
         output = model(**inputs, **options)
