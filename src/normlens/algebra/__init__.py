@@ -35,6 +35,8 @@ from normlens.algebra.parts import mixing as mixing
 from normlens.algebra.parts import norms as norms
 from normlens.algebra.proximity import alti as alti
 from normlens.algebra.proximity import effective_weights as effective_weights
+from normlens.algebra.proximity import feedforward_share as feedforward_share
+from normlens.algebra.proximity import route_shares as route_shares
 from normlens.algebra.rollout import joint_rollout as joint_rollout
 from normlens.algebra.rollout import one_map as one_map
 from normlens.algebra.rollout import rollout as rollout

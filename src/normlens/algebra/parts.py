@@ -174,6 +174,15 @@ class Sent:
         scaled = weights[..., None] * self.values[:, :, None] * self.gates[:, :, queries, None]
         return scaled.permute(0, 2, 3, 1, 4).flatten(3) @ self.out_weight.flatten(0, 1)
 
+    def head_vectors(self, queries: slice, transformed: Tensor | None) -> Float[Tensor, "batch query head src model"]:
+        """α f_h(x_j) for some queries, head by head."""
+        weights = self.weights[:, :, queries].transpose(1, 2)[..., None]
+        if transformed is not None:
+            return weights * transformed[:, None]
+        assert self.gates is not None
+        gates = self.gates[:, :, queries].transpose(1, 2)[..., None, :]
+        return (weights * self.values[:, None] * gates) @ self.out_weight
+
     def transformed(self) -> Float[Tensor, "batch head src model"] | None:
         """Every f(x), the heads of a key side by side in memory; None where it depends on the query."""
         if self.gates is not None:

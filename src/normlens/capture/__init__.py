@@ -20,7 +20,9 @@ from normlens.capture.implementation import implementations as implementations
 from normlens.capture.implementation import switched as switched
 from normlens.capture.listen import module_path as module_path
 from normlens.capture.paths import BESIDE as BESIDE
+from normlens.capture.paths import NO_FEEDFORWARD as NO_FEEDFORWARD
 from normlens.capture.paths import NO_PATH as NO_PATH
+from normlens.capture.paths import PARALLEL as PARALLEL
 from normlens.capture.paths import SCOPES as SCOPES
 from normlens.capture.paths import Path as Path
 from normlens.capture.paths import Scope as Scope

@@ -19,9 +19,11 @@ Scope = str  # one of SCOPES
 SCOPES = ("residual", "normed", "encoder", "joined", "output")
 RERUN = "rerun"  # for value zeroing: the end of the layer, computed anew for other outputs of the attention
 NEAREST = "nearest"  # for ALTI: normed where there is such a state, else residual
+ADDED = "added"  # for routes: the sum with the feed-forward block, behind the attention or beside it
 NO_NORM = "no norm follows the sum with the residual in this block"
 NO_FEEDFORWARD = "no feed-forward block was seen to follow it"
 NO_LAYER = "nothing is added to what it writes: no residual, so no layer stands behind it"
+PARALLEL = "the feed-forward block runs beside the attention"
 BESIDE = "something that is made beside the attention is added"
 ROUTED = "a mixture of experts would route a changed token anew"
 NO_SUM = "no sum with a residual was seen behind the attention output"
@@ -51,7 +53,7 @@ class Path:
 
 
 NO_PATH = Path(
-    reasons=dict.fromkeys((*SCOPES, NEAREST, RERUN), "its output matrix writes no rows that can be followed")
+    reasons=dict.fromkeys((*SCOPES, NEAREST, ADDED, RERUN), "its output matrix writes no rows that can be followed")
 )
 
 
@@ -100,7 +102,7 @@ class _Read:
         path = Path()
         if self.sum is None:
             reason = NO_SUM if any(map(self._meets_residual, self.followed.met)) else NO_LAYER
-            path.reasons.update(dict.fromkeys((*SCOPES, NEAREST, RERUN), reason))
+            path.reasons.update(dict.fromkeys((*SCOPES, NEAREST, ADDED, RERUN), reason))
             return path
         self._set(path, "residual", self.sum)
         if self.sum_is_normed and self.after_sum is not None:
@@ -117,7 +119,7 @@ class _Read:
             end = self.after_sum if path.has("normed") else self.sum
             self._set(path, "encoder", end)
             self._set(path, RERUN, end)
-            path.reasons.update(dict.fromkeys(("joined", "output"), NO_FEEDFORWARD))
+            path.reasons.update(dict.fromkeys(("joined", ADDED, "output"), NO_FEEDFORWARD))
             return path
         parallel = self.joined is self.sum
         end_is_normed = self.sum_is_normed if parallel else self.end_is_normed
@@ -126,14 +128,15 @@ class _Read:
         unsplit = next((reason for term in end.terms if (reason := self._unsplit(term)) is not None), None)
         if unsplit is None:
             self._set(path, "output", end)
+            self._set(path, ADDED, self.joined)
         else:
-            path.reasons["output"] = f"what joins next cannot be split: {unsplit}"
+            path.reasons["output"] = path.reasons[ADDED] = f"what joins next cannot be split: {unsplit}"
         if unsplit is None and not any(map(is_routed, end.terms)):
             self._set(path, RERUN, end)
         else:
             path.reasons[RERUN] = path.reasons.get("output", ROUTED)
         if parallel:
-            path.reasons["joined"] = "the feed-forward block runs beside the attention"
+            path.reasons["joined"] = PARALLEL
         elif unsplit is None:
             self._set(path, "joined", self.joined)
         else:

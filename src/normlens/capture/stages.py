@@ -15,7 +15,7 @@ from torch import Tensor
 from normlens.algebra import Again, FeedForward, Mixture, Piece, RowStep, Stage
 from normlens.capture.compare import relative_error, tolerance
 from normlens.capture.labels import Active, Followed, Linear, Place, Step, Term
-from normlens.capture.paths import RERUN, Path, Scope, paths
+from normlens.capture.paths import ADDED, RERUN, Path, Scope, paths
 from normlens.capture.routed import PathError as PathError
 from normlens.capture.routed import is_routed, maybe, mixtures, one, routed_value, single
 
@@ -240,4 +240,4 @@ def _along(vectors: Tensor, steps: Sequence[RowStep]) -> Tensor:
 
 
 def _left_out(term: Term, scope: Scope) -> bool:
-    return scope not in ("joined", "output", RERUN) and term.source.kind in JOINING
+    return scope not in ("joined", "output", ADDED, RERUN) and term.source.kind in JOINING

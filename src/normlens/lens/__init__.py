@@ -28,6 +28,7 @@ from normlens.lens.network_map import MapError as MapError
 from normlens.lens.network_map import NetworkMap as NetworkMap
 from normlens.lens.one_pass import ReconstructionError as ReconstructionError
 from normlens.lens.pictured import NothingToShow as NothingToShow
+from normlens.lens.routes import Routes as Routes
 from normlens.lens.singular import ExpansionRates as ExpansionRates
 from normlens.lens.singular import SingularValues as SingularValues
 from normlens.lens.singular import expansion_rates as expansion_rates

@@ -100,6 +100,16 @@ class Block:
         return self["value_zeroing"]
 
     @property
+    def route_shares(self) -> Float[Tensor, "batch head tgt src"]:
+        """max(0, ‖y‖₁ - ‖y - αf(x)‖₁) at the sum y with the residual, as shares of the query over all heads and x."""
+        return self["route_shares"]
+
+    @property
+    def feedforward_share(self) -> Float[Tensor, "batch tgt"]:
+        """The same of the feed-forward block, in its sum with the residual."""
+        return self["feedforward_share"]
+
+    @property
     def effective_weights(self) -> Float[Tensor, "batch head tgt src"]:
         """α without what the transformed vectors of the keys cancel; it gives the same output, and may be below 0."""
         return self["effective_weights"]

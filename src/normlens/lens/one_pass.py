@@ -177,6 +177,8 @@ class Pass:
             for scope in reversed(stages_of(quantity))
             if not wire.path.has(scope)
         }
+        if chosen is not None and sorted(chosen) != list(range(count)):
+            absent["route_shares"] = "it is a share among all heads, and some were left out"
         fields = [name for name in fields if name not in absent and (one_side or not QUANTITIES[name].one_side)]
         stages = self._stages(attended, wire, fields, one_side)
         if attended.no_transformed is not None:

@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 from normlens import views
 from normlens.lens import files, pictured, table, through
+from normlens.lens import routes as routed
 from normlens.lens.block import Block, Layers, NotKept
 from normlens.lens.network_map import NetworkMap
+from normlens.lens.routes import THRESHOLD, Routes
 from normlens.lens.wiring import Wire
 from normlens.models import Side
 from normlens.signature import Signature
@@ -150,6 +152,22 @@ class Trace:
         Every pair of a position and a token is a search of its own: with `positions`, only these have rows.
         """
         return through.maxflow(self, by, positions, kind, layers, residual)
+
+    def routes(
+        self,
+        position: int = -1,
+        threshold: float = THRESHOLD,
+        *,
+        index: int = 0,
+        kind: str | None = None,
+        layers: int | Sequence[int] | None = None,
+    ) -> Routes:
+        """Which heads, residuals and feed-forward blocks lead to a position (Ferrando and Voita, 2024).
+
+        Terms of a sum with a share of at least `threshold` are kept, in sequence `index`. Trace with
+        fields=("route_shares", "feedforward_share").
+        """
+        return routed.routes(self, position, threshold, index, kind, layers)
 
     def alti(self) -> NetworkMap:
         """ALTI through all layers (Ferrando et al., 2022): the rollout of the layers' own ALTI."""

@@ -89,6 +89,14 @@ def alti(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch tgt s
     return algebra.alti(stage, sent)
 
 
+def route_shares(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch head tgt src"]:
+    """Shares by proximity of every key in every head."""
+    return algebra.route_shares(stage, sent)
+
+
+feedforward_share = algebra.feedforward_share
+
+
 def value_zeroing(sent: algebra.Sent, stage: algebra.Stage) -> Float[Tensor, "batch tgt src"]:
     """Shares by how far the layer ends elsewhere without the values of a key."""
     return algebra.value_zeroing(sent, stage.again)

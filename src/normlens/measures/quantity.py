@@ -20,7 +20,7 @@ RECORD = {  # fields of the record of a block that a quantity may need, beside o
     "out_weight": ("head", "head_dim", "model"),
 }
 STAGES = (  # points of the layer that it may need
-    "residual", "normed", "encoder", "joined", "output", "nearest", "rerun",
+    "residual", "normed", "encoder", "joined", "added", "output", "nearest", "rerun",
 )  # fmt: skip
 FACTORS = ("scales", "gates")  # of the record, where something multiplies what a head writes before its output matrix
 WITH_FACTORS = ("weighted_norms", "summed_norms", "head_outputs", "head_vectors")  # computed with them
@@ -193,6 +193,17 @@ _LAYER = (
         "value_zeroing", "value zeroing",
         "Share of the key by value zeroing: how far the layer ends elsewhere without its values, rows to 1.",
         _MAP, ("sent", "rerun"), _ours("value_zeroing"), role="contribution", batched=True,
+    ),
+    Quantity(
+        "route_shares", "routes",
+        "Share of the key through one head in the sum with the residual, by proximity; the rest is the residual's.",
+        ("batch", "head", "tgt", "src"), ("sent", "residual"), _ours("route_shares"),
+        role="contribution", batched=True,
+    ),
+    Quantity(
+        "feedforward_share", "routes of FF",
+        "Share of the feed-forward block in its sum with the residual, by proximity.",
+        _TOKEN, ("residual", "added"), _ours("feedforward_share"), batched=True,
     ),
     Quantity(
         "effective_weights", "effective α",
