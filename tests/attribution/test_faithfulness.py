@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,6 +92,16 @@ def test_two_methods_that_answer_alike_are_not_told_apart(spotting, made, monkey
     result = nl.faithfulness(spotting, TEXTS, methods=("first", "twin"))
     assert "No difference was seen between the methods" in result.section().sentences[0]
     assert result.difference("first", "twin") == (0, 0, 0)
+
+
+def test_a_method_that_may_be_as_good_as_the_first_is_not_called_untrustworthy(spotting, made):
+    result = nl.faithfulness(spotting, TEXTS * 5, methods=("first", "last", "equal"))
+    removed = np.array([0.7, 0, 0.6, 0.5])[:, None, None].repeat(20, axis=1).repeat(len(SHARES), axis=2)
+    removed[2, ::2], removed[2, 1::2] = 0.1, 1.1
+    first, *others = replace(result, removed=removed, worst=np.zeros(20), best=np.ones(20)).section().sentences
+    assert first.startswith("On this model trust The cat first, not The cat last (")
+    assert "No difference was seen between it and The cat equal." in others
+    assert any(line.startswith("Told apart neither from it nor from random orders: The cat equal;") for line in others)
 
 
 def test_where_nothing_matters_nothing_is_trusted(spotting, made):

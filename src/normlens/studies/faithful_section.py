@@ -60,7 +60,8 @@ def _sentences(result: Faithfulness) -> list[str]:
     if others and len(equal) == len(others):
         lines = [f"No difference was seen between the methods; {result.titles[best]} is first ({told})."]
     else:
-        distrusted = f", not {_titles(result, bad)}" if bad else ""
+        behind = [name for name in bad if name not in equal]
+        distrusted = f", not {_titles(result, behind)}" if behind else ""
         lines = [f"On this model trust {result.titles[best]}{distrusted} ({told})."]
         if equal:
             lines.append(f"No difference was seen between it and {_titles(result, equal)}.")
@@ -70,8 +71,10 @@ def _sentences(result: Faithfulness) -> list[str]:
         lines.append(
             f"It is ahead of {result.titles[runner]} by {number(value)} ({number(low)} to {number(high)}, paired)."
         )
-    if bad:
-        lines.append(f"Not seen to be better than random orders: {_titles(result, bad)}.")
+    if untold := [name for name in bad if name in equal]:
+        lines.append(
+            f"Told apart neither from it nor from random orders: {_titles(result, untold)}; more texts would tell."
+        )
     return [*lines, _kept(result), _time(result, best)]
 
 
