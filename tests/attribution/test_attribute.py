@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import BartConfig, BartForSequenceClassification
 
 import normlens as nl
 from normlens.attribution import METHODS
@@ -164,3 +165,32 @@ def test_the_docs_have_every_method():
     page = Path(__file__).parent.parent.parent / "docs" / "attribution.md"
     named = set(re.findall(r"`([a-z_]+)`", page.read_text(encoding="utf-8")))
     assert METHODS.keys() <= named
+
+
+@pytest.mark.parametrize("by", ["leave_one_out", "leave_one_out_deleted"])
+def test_a_translation_is_asked_without_each_token_but_the_one_it_starts_with(translator, by):
+    found = translator.attribute("the cat sat", answer="a dog", by=by)
+    first, second = found.steps
+    assert first.scores[0, -1] == 0
+    assert first.scores[0, :-1].abs().min() > 0
+    assert second.scores[0].abs().min() > 0
+
+
+def test_a_word_that_is_unknown_is_a_step_of_an_answer_and_so_is_an_end_that_comes_first(writer, translator):
+    assert writer.attribute("the cat", answer="zebra cat").target == ("<unk> cat",)
+    assert translator.attribute("the cat", answer="zebra cat").target == ("<unk> cat",)
+    assert writer.attribute("the cat", answer=[2]).target == ("</s>",)
+
+
+@pytest.mark.parametrize("answer", [0, -1, True])
+def test_an_answer_that_is_none_is_refused_in_words(writer, answer):
+    with pytest.raises(nl.NormlensError, match="how many tokens to write: at least 1"):
+        writer.attribute("the cat", answer=answer)
+
+
+def test_a_classifier_that_reads_its_text_twice_is_refused():
+    size = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 20, "max_position_embeddings": 40}
+    size |= {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}
+    model = BartForSequenceClassification(BartConfig(**size, bos_token_id=1, eos_token_id=2, pad_token_id=0)).eval()
+    with pytest.raises(nl.NormlensError, match="reads its text twice"):
+        nl.load(model).attribute([[1, 5, 6, 2]])

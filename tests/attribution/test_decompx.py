@@ -199,3 +199,27 @@ def test_what_cannot_be_split_is_refused_by_name():
     last.dense = Largest(last.dense).eval()
     with pytest.raises(AttributionError, match=r"'bert\.encoder\.layer\.1\.output\.dense'.*'max'"):
         scores("decompx", model, {"input_ids": IDS})
+
+
+def rolled(ids):
+    return ids.roll(1, dims=1)
+
+
+def shifted(ids):
+    new = ids.new_zeros(ids.shape)
+    new[:, 1:] = ids[:, :-1]
+    return new
+
+
+def hashed(ids):
+    return (ids * 7) % 40
+
+
+@pytest.mark.parametrize("change", [rolled, shifted, hashed])
+def test_tokens_that_are_not_looked_up_in_their_places_are_refused(change):
+    """Their vectors would be given to other tokens, or to none, and the sum would be right all the same."""
+    model = bert()
+    forward = model.forward
+    model.forward = lambda input_ids, **more: forward(change(input_ids), **more)
+    with pytest.raises(AttributionError, match="moved or computed with before they are looked up"):
+        scores("decompx", model, {"input_ids": IDS})

@@ -83,19 +83,26 @@ def _one_by_one(subject: Subject, data: Any) -> list[Encoded]:
 
 def _asked(watcher: Watcher, text: Encoded, target: Any, answer: Answer, position: int | None) -> list[Asked]:
     subject = watcher.subject
-    if answer is None and ("decoder_input_ids" in text.inputs or not subject.is_seq2seq):
+    is_fed = "decoder_input_ids" in text.inputs
+    if subject.is_seq2seq and not is_fed and not _writes(subject):
+        raise AttributionError(
+            f"'{subject.name}' ({type(subject.model).__name__}) reads its text twice, in its encoder and, moved by a "
+            "token, in its decoder: no score can say which.",
+            do="give a classifier with one side.",
+        )
+    if answer is None and (is_fed or not subject.is_seq2seq):
         return [_question(watcher, text, target, position)]
+    _check_answer(subject, answer)
     if position is not None:
         raise AttributionError("position= is for a model that predicts at every position; an answer has its own.")
     writing = _writing(subject, text, answer, free=target is None)
     if target is not None or writing.first == len(writing.ids):
         return [_question(watcher, writing.until(len(writing.ids)), target, None, given=writing.given)]
-    special = set(getattr(text_tokenizer(subject.tokenizer), "all_special_ids", ()))
-    return [
-        _question(watcher, writing.until(end), writing.ids[end], None, given=writing.given)
-        for end in range(writing.first, len(writing.ids))
-        if writing.ids[end] not in special
-    ]
+    tokenizer = text_tokenizer(subject.tokenizer)
+    special = {*getattr(tokenizer, "all_special_ids", ())} - {getattr(tokenizer, "unk_token_id", None)}
+    ends = range(writing.first, len(writing.ids))
+    asked = [end for end in ends if writing.ids[end] not in special] or ends[:1]  # why nothing is written
+    return [_question(watcher, writing.until(end), writing.ids[end], None, given=writing.given) for end in asked]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +150,6 @@ def _writing(subject: Subject, text: Encoded, answer: Answer, *, free: bool) -> 
         )
     if isinstance(answer, int):
         return Writing(subject, text, generate(subject, [prompt], max_new_tokens=answer)[0], len(prompt))
-    _check_writes(subject)
     return Writing(subject, text, prompt + _continuation(subject, prompt, answer), len(prompt))
 
 
@@ -157,12 +163,22 @@ def _continuation(subject: Subject, prompt: list[int], answer: str | Sequence[in
     return tokenizer(answer, add_special_tokens=False)["input_ids"]
 
 
-def _check_writes(subject: Subject) -> None:
+def _writes(subject: Subject) -> bool:
     model: Any = subject.model
-    if not getattr(model, "can_generate", bool)():
+    return bool(getattr(model, "can_generate", bool)())
+
+
+def _check_answer(subject: Subject, answer: Answer) -> None:
+    if not _writes(subject):
         raise AttributionError(
-            f"'{subject.name}' ({type(model).__name__}) writes no answer.",
+            f"'{subject.name}' ({type(subject.model).__name__}) writes no answer.",
             do="leave the answer out, or give a language model or a translation model.",
+        )
+    is_count = isinstance(answer, int) and not isinstance(answer, bool) and answer > 0
+    is_ids = isinstance(answer, Sequence) and all(isinstance(part, int) for part in answer)
+    if answer is not None and not is_count and not is_ids and not isinstance(answer, str):
+        raise AttributionError(
+            "An answer is a text, a list of token ids, or how many tokens to write: at least 1.", got=repr(answer)[:80]
         )
 
 
@@ -200,7 +216,7 @@ def _row(subject: Subject, encoded: Encoded, rows: int, position: int | None) ->
         if not -rows <= position < rows:
             raise AttributionError(f"no position {position}: there are positions 0 to {rows - 1}.")
         return position % rows
-    if subject.is_seq2seq or getattr(subject.model, "can_generate", bool)():
+    if _writes(subject):
         return rows - 1
     mask = getattr(text_tokenizer(subject.tokenizer), "mask_token_id", None)
     masked = [place for place, number in enumerate(encoded.sides[0].ids) if number == mask]

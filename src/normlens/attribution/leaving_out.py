@@ -1,4 +1,7 @@
-"""How much the logit falls when a token is removed."""
+"""How much the logit falls when a token is removed.
+
+The token that a translation starts with cannot be removed while the decoder was fed nothing else: its score is 0 then.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from normlens.attribution.removal import Removal, without
 
 def leave_one_out(question: Question, *, by: Removal = "mask") -> Scores:
     """The logit of the whole text less the logit without the token."""
-    one_each = torch.eye(question.sources, dtype=torch.bool)
-    logits = without(question, torch.cat([torch.zeros_like(one_each[:1]), one_each]), by=by)
+    removed = torch.cat([torch.zeros(1, question.sources), torch.eye(question.sources)]).bool()
+    if question.written == 1:
+        removed[-1] = False
+    logits = without(question, removed, by=by)
     return Scores(logits[0] - logits[1:])
 
 

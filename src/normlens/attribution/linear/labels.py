@@ -10,9 +10,10 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """Token numbers of one side."""
+    """Token numbers of one side, or numbers made of them that are no longer in their places."""
 
     side: str
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

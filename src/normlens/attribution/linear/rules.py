@@ -27,6 +27,8 @@ ACROSS = frozenset(  # aligned with their operand, but not a function of each ce
     "masked_scatter_".split()
 )
 NOT_CELLS = ACROSS | {"layer_norm", "rms_norm", "normalize", "lerp", "where", "masked_fill", "masked_fill_"}
+FILLED = frozenset("masked_fill masked_fill_ where clamp clamp_ clamp_min clamp_max".split())
+COMPUTED = SUMS | FACTORS | frozenset("remainder mod floordiv floor_divide where clamp clamp_min clamp_max".split())
 MOVES = vocabulary.MOVES | vocabulary.PICKS | vocabulary.TURNS | vocabulary.RESHAPES | {"expand_as", "masked_fill"}
 
 
@@ -38,12 +40,13 @@ def rule(
     labels = [label for part in tensors_in((args, kwargs)) if (label := here.label(part)) is not None]
     if name == "embedding":
         ids = here.label(args[0])
+        if isinstance(ids, Ids) and ids.moved:
+            return call.lost("its tokens are moved or computed with before they are looked up")
         return Own(ids.side) if isinstance(ids, Ids) else call.lost()
     if name == "softmax":
         return Frozen()
     if all(isinstance(label, Ids) for label in labels):
-        same = isinstance(result, Tensor) and (name in MOVES or name in vocabulary.COPIES)
-        return labels[0] if same and not result.is_floating_point() else None
+        return _of_ids(call, [label for label in labels if isinstance(label, Ids)])
     labels = [label for label in labels if not isinstance(label, Ids)]
     if isinstance(result, Tensor) and not result.is_floating_point() and not result.is_complex():
         return Frozen() if all(isinstance(label, Frozen) for label in labels) else call.lost()
@@ -60,6 +63,24 @@ def rule(
     if any(isinstance(label, Scores) for label in labels):
         return Scores() if all(isinstance(label, (Scores, Statistic, Frozen)) for label in labels) else call.lost()
     return _of_tokens(call)
+
+
+def _of_ids(call: Call, labels: list[Ids]) -> Ids | None:
+    """Token numbers that are still in their places, or are not; None: a question about them, such as a mask."""
+    if call.name == "__setitem__":
+        written = call.label(call.args[-1])
+        return replace(labels[0], moved=True) if written is not None else labels[0]
+    result, kept = call.result, call.name in MOVES or call.name in vocabulary.COPIES
+    if kept and call.label(call.argument(0, "input")) is None:  # of these only the form matters
+        return None
+    if not isinstance(result, Tensor) or result.is_floating_point() or result.dtype == torch.bool:
+        return None
+    if not kept and call.word not in COMPUTED and call.name not in vocabulary.JOINS:
+        return None
+    first = next(part for part in tensors_in((call.args, call.kwargs)) if call.label(part) is not None)
+    in_place = call.name in FILLED and result.shape == first.shape
+    in_place = in_place or (kept and torch.equal(result.reshape(-1), first.reshape(-1)))
+    return replace(labels[0], moved=not in_place or any(label.moved for label in labels))
 
 
 def _of_tokens(call: Call) -> Label | list[Label] | None:
