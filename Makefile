@@ -10,7 +10,8 @@ demo: .venv/ready
 	$(BIN)/normlens show --html out/demo/view.html --table out/demo/table.csv
 	rm -f out/demo/run.safetensors
 	$(BIN)/normlens report --out out/demo
-	@echo "Open out/demo/report.html"
+	$(BIN)/normlens attribute "The film was not bad." --html out/demo/attribution.html
+	@echo "Open out/demo/report.html and out/demo/attribution.html"
 
 test: .venv/tested
 	$(BIN)/python tools/chromium.py
