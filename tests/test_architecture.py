@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "src" / "normlens"
 FLOW = (
     "errors files version signature picture statistics models corpora algebra capture measures views probes "
-    "attribution lens exhibits studies alignment nmt papers explorer cli __main__"
+    "exhibits attribution lens studies alignment nmt papers explorer cli __main__"
 ).split()
 
 

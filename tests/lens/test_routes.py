@@ -12,7 +12,9 @@ from slow_routes import as_tensor, attention_sum, feedforward_sum, followed
 import normlens as nl
 from normlens import algebra, probes
 from normlens.capture import NO_FEEDFORWARD
+from normlens.corpora import bare
 from normlens.lens import MapError, NotKept
+from normlens.lens.routes_drawn import graph
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "layers"))
 from slow_layers import Notes, rms_norm
@@ -236,3 +238,33 @@ def test_what_has_no_routes_is_refused(minilm):
         made.routes(0, 1.0)
     with pytest.raises(NotKept, match="share among all heads"):
         minilm.trace("Short.", fields=FIELDS, heads=(0, 1)).routes()
+
+
+def test_they_are_drawn_as_a_graph_of_the_same_edges(minilm, tmp_path):
+    found = minilm.trace("The <b>cat</b> sat.", fields=FIELDS).routes(0, 0.1)
+    shown = graph(found)
+    pairs = {(edge.tgt, edge.src) for edge in found.edges}
+    assert len(shown.edges) == len(pairs)
+    assert sum(edge.weight for edge in shown.edges) == pytest.approx(sum(edge.flow for edge in found.edges))
+    assert [node.label for node in shown.nodes if node.label] == [bare(token) for token in found.sides[0].tokens]
+    heads = {edge.head for edge in found.edges if edge.tgt.layer == 5 and edge.by == "attention"}
+    assert heads == {int(head) for edge in shown.edges for head in edge.label.split() if " 5 attended" in edge.head}
+    page = found.save(tmp_path / "routes.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "<b>" not in page
+    assert "default-src 'none'" in page
+    assert found.save(tmp_path / "routes.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert len(found.save(tmp_path / "routes.csv").read_text(encoding="utf-8").splitlines()) == len(found.edges) + 1
+    assert found._repr_html_().startswith("<svg")
+    with pytest.raises(MapError, match=r"unsupported format \.jpg"):
+        found.save(tmp_path / "routes.jpg")
+
+
+def test_the_decoder_is_drawn_beside_and_above_its_encoder(translator):
+    found = translator.trace(source="the cat", target="a dog", fields=FIELDS).routes(-1, 0.0)
+    shown = graph(found)
+    places = {node.name: (node.x, node.y) for node in shown.nodes}
+    rows = {side: [place for name, place in places.items() if name.startswith(side)] for side in ("source", "target")}
+    assert max(x for x, _ in rows["source"]) < min(x for x, _ in rows["target"])
+    assert max(y for _, y in rows["source"]) <= min(y for _, y in rows["target"])
+    assert [level.name for level in shown.levels] == ["source 0", "source 1", "target 0", "target 1", "target 2"]

@@ -17,6 +17,7 @@ from normlens.exhibits.figures import Frame as Frame
 from normlens.exhibits.figures import Graph as Graph
 from normlens.exhibits.figures import Grid as Grid
 from normlens.exhibits.figures import Grids as Grids
+from normlens.exhibits.figures import Level as Level
 from normlens.exhibits.figures import LinePanel as LinePanel
 from normlens.exhibits.figures import Lines as Lines
 from normlens.exhibits.figures import Node as Node
@@ -35,6 +36,7 @@ from normlens.exhibits.files import as_json as as_json
 from normlens.exhibits.files import drawn as drawn
 from normlens.exhibits.files import write as write
 from normlens.exhibits.files import write_file as write_file
+from normlens.exhibits.html import drawing_page as drawing_page
 from normlens.exhibits.html import page as page
 from normlens.exhibits.html import script_hash as script_hash
 from normlens.exhibits.numbers import DASH as DASH
@@ -48,6 +50,7 @@ from normlens.exhibits.numbers import plain as plain
 from normlens.exhibits.numbers import rho as rho
 from normlens.exhibits.numbers import span as span
 from normlens.exhibits.plots import draw as draw
+from normlens.exhibits.svg import inlined as inlined
 from normlens.exhibits.table import Cell as Cell
 from normlens.exhibits.table import Column as Column
 from normlens.exhibits.table import ExhibitError as ExhibitError

@@ -190,6 +190,14 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """A height with a name, such as the end of a layer."""
+
+    y: float
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """Nodes with places of their own, and edges as wide as they weigh."""
 
@@ -200,6 +208,7 @@ class Graph:
     edges: tuple[Edge, ...]
     x: str = ""
     y: str = ""
+    levels: tuple[Level, ...] = ()  # heights to name; by default those of all nodes, where y has a name
     folded: str = ""
 
 

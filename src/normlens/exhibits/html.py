@@ -18,6 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from normlens.exhibits.document import Document
+from normlens.exhibits.figures import Figure
 from normlens.exhibits.numbers import DASH
 from normlens.exhibits.plots import Drawing
 from normlens.exhibits.svg import inlined
@@ -38,6 +39,14 @@ def page(document: Document, drawings: Mapping[str, Drawing]) -> str:
             script_hash=script_hash(),
             numbers={"figure": 0, "table": 0},
         )
+    )
+
+
+def drawing_page(figure: Figure, drawing: Drawing, *, title: str, signature: str) -> str:
+    """One self-contained HTML page of one figure."""
+    template = _templates().get_template("drawing.html")
+    return template.render(
+        figure=figure, shown=drawing, title=title, signature=signature, style=Markup(_asset("report.css"))
     )
 
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from normlens.capture import NO_FEEDFORWARD, PARALLEL
-from normlens.lens import table
+from normlens.lens import routes_drawn, table
 from normlens.lens.block import Block
 from normlens.lens.chains import chain, side_of
 from normlens.lens.network_map import MapError
@@ -65,6 +66,7 @@ class Routes:
     threshold: float
     edges: tuple[Edge, ...]  # from the position down
     sides: tuple[Side, ...]  # the text; or the source and what the decoder was fed
+    tokens: tuple[Node, ...]  # what the first layers read, in the order of the sides
     scores: Float[np.ndarray, " src"]  # how much of the position the routes lead to, token by token
     signature: Signature
 
@@ -95,10 +97,16 @@ class Routes:
         facts = {"": node.position, "_token": self.token(node), "_part": node.part, "_side": node.side}
         return {f"{axis}{name}": fact for name, fact in facts.items()}
 
+    def save(self, path: str | Path) -> Path:
+        """Write them; the suffix decides: .html, .svg or .png for the graph, .csv or .parquet for the table."""
+        return routes_drawn.save(self, Path(path))
+
+    def _repr_html_(self) -> str:
+        return routes_drawn.fragment(self)
+
     def __repr__(self) -> str:
-        tokens = [token for side in self.sides for token in side.tokens]
         best = [at for at in np.argsort(-self.scores, kind="stable")[:5] if self.scores[at] > 0]
-        named = ", ".join(f"{tokens[at]} {self.scores[at]:.2f}" for at in best)
+        named = ", ".join(f"{self.token(self.tokens[at])} {self.scores[at]:.2f}" for at in best)
         heads = sum(edge.by == "attention" for edge in self.edges)
         return (
             f"Routes: {len(self.edges)} edges to position {self.position} ({self.sides[-1].tokens[self.position]}), "
@@ -147,8 +155,9 @@ def routes(
         raise MapError(f"no position {position}: the sequence has positions 0 to {count - 1}.")
     edges, flow = _walked(sums, Node(*sums[-1].state, position % count), threshold)
     first = {side: min(one.carried[1] for one in sums if one.state[0] == side) for side in (s.name for s in sides)}
-    scores = [flow[Node(s.name, first[s.name], "read", at)] for s in sides for at in range(len(s.tokens))]
-    return Routes(position % count, threshold, tuple(edges), sides, np.array(scores), one.signature)
+    tokens = tuple(Node(s.name, first[s.name], "read", at) for s in sides for at in range(len(s.tokens)))
+    scores = np.array([flow[node] for node in tokens])
+    return Routes(position % count, threshold, tuple(edges), sides, tokens, scores, one.signature)
 
 
 def _walked(sums: Sequence[_Sum], top: Node, threshold: float) -> tuple[list[Edge], defaultdict[Node, float]]:

@@ -30,7 +30,15 @@ def draw(graph: Graph) -> Figure:
             [x1, x2], [y1, y2], color=colours(part), linewidth=0.4 + WIDE * part, zorder=1, solid_capstyle="round"
         )
         if edge.label:
-            axes.text((x1 + x2) / 2, (y1 + y2) / 2, label(edge.label), fontsize=7, ha="center", va="center")
+            axes.text(
+                (x1 + x2) / 2,
+                (y1 + y2) / 2,
+                label(edge.label),
+                fontsize=7,
+                ha="center",
+                va="center",
+                bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
+            )
     axes.plot(
         [node.x for node in graph.nodes], [node.y for node in graph.nodes], "o", color=INK, markersize=3, zorder=2
     )
@@ -48,5 +56,8 @@ def draw(graph: Graph) -> Figure:
     axes.set_ylabel(label(graph.y, 90))
     axes.margins(0.08)
     axes.set_xticks([])
-    axes.set_yticks(sorted({node.y for node in graph.nodes}) if graph.y else [])
+    if graph.levels:
+        axes.set_yticks([level.y for level in graph.levels], [label(level.name) for level in graph.levels])
+    else:
+        axes.set_yticks(sorted({node.y for node in graph.nodes}) if graph.y else [])
     return figure
