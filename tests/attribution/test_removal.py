@@ -5,12 +5,16 @@ import torch
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
+    BloomConfig,
+    BloomForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
     MarianConfig,
     MarianMTModel,
+    OPTConfig,
+    OPTForCausalLM,
 )
 
 import normlens as nl
@@ -165,3 +169,21 @@ def test_what_cannot_be_removed_is_refused(question):
     with pytest.raises(AttributionError, match="choose among mask") as refused:
         without(question, everything, by="nothing")
     assert all(name in refused.value.do for name in REMOVALS)
+
+
+@pytest.mark.parametrize("name", ["opt", "bloom"])
+def test_a_model_that_counts_positions_by_its_mask_is_refused(name):
+    """What stands behind a hidden token would move up, as if the token had been deleted."""
+    torch.manual_seed(0)
+    ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "vocab_size": 20}
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    models = {
+        "opt": lambda: OPTForCausalLM(OPTConfig(**size, **ids, word_embed_proj_dim=16, ffn_dim=24, init_std=0.5)),
+        "bloom": lambda: BloomForCausalLM(
+            BloomConfig(hidden_size=16, n_layer=2, n_head=2, **ids, initializer_range=0.5)
+        ),
+    }
+    lens = nl.load(models[name]().eval())
+    with pytest.raises(nl.NormlensError, match="counts positions by its mask"):
+        lens.attribute([[5, 9, 7, 8, 6, 12]], by="leave_one_out")
+    lens.attribute([[5, 9, 7, 8, 6, 12]], by="leave_one_out_deleted")

@@ -7,7 +7,8 @@
 | mask_token | is the tokenizer's mask token instead |
 | mean | has the mean of the model's embeddings in place of its own |
 
-That hidden tokens reach nothing is proved in every call: other tokens in their place must give the same logits.
+That hidden tokens reach nothing is proved in every call: other tokens in their place must give the same logits. So is
+that positions stay: a model that counts them by its mask gives what it gives when the token is deleted.
 """
 
 from __future__ import annotations
@@ -69,7 +70,20 @@ def _hidden(question: Question, removed: Bool[Tensor, "set source"]) -> Float[Te
         if not relative_error(logits[-1], logits[-2]) <= 10 * tolerance(logits.dtype):
             raise _refusal(subject, "mask", "tokens that are hidden from attention still change the logits")
         logits = logits[:-2]
+        if len(one := _lone(question, removed)):
+            gone = _deleted(question, removed[one])
+            if relative_error(logits[one], gone) <= 10 * tolerance(logits.dtype):
+                raise _refusal(
+                    subject, "mask", "it counts positions by its mask, so those behind a hidden token would move"
+                )
     return logits
+
+
+def _lone(question: Question, removed: Bool[Tensor, "set source"]) -> Int[Tensor, " one"]:
+    """One of the sets that is a single token between others, if there is one."""
+    inner = _inner(question)
+    fits = (removed.sum(dim=1) == 1) & (removed & inner).any(dim=1)
+    return fits.nonzero().flatten()[:1]
 
 
 def _deleted(question: Question, removed: Bool[Tensor, "set source"]) -> Float[Tensor, "set choice"]:
