@@ -39,6 +39,17 @@ def one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def own_measures_forgotten():
+    """Measures that a test declares are gone after it."""
+    from normlens import measures
+
+    before = set(measures.QUANTITIES)
+    yield
+    for name in reversed([name for name in measures.QUANTITIES if name not in before]):
+        measures.forget(name)
+
+
 @pytest.fixture(scope="session")
 def minilm():
     """The bundled model."""

@@ -211,8 +211,9 @@ def test_a_study_of_ones_own_stands_beside_ours(own, corpus, capsys):
 
 
 def test_a_study_of_ones_own_can_come_from_a_module(own, corpus, capsys, monkeypatch):
+    (own / "mine.py").rename(own / "module_of_mine.py")
     monkeypatch.syspath_prepend(own)
-    assert main(["study", "mine:Longest", "--corpus", str(corpus)]) == 0
+    assert main(["study", "module_of_mine:Longest", "--corpus", str(corpus)]) == 0
     assert "The longest was found." in capsys.readouterr().out
 
 
