@@ -15,6 +15,10 @@ class TablesMissing(NormlensError, ImportError):
     """pandas is not installed."""
 
 
+class NotWritten(NormlensError, OSError):
+    """A file that cannot be written."""
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A path to write to, which becomes `path` when the block ends and is removed when it fails."""
@@ -43,3 +47,14 @@ def import_pandas() -> Any:
             do="pip install 'normlens[tables]'.",
         ) from error
     return pandas
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write a data frame as .csv or .parquet."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table.to_csv(path, index=False) if path.suffix == ".csv" else table.to_parquet(path, index=False)
+    except OSError as error:
+        raise NotWritten(
+            f"'{path}' cannot be written: {error.strerror or error}.", do="choose another place."
+        ) from error

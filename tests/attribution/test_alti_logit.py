@@ -5,8 +5,8 @@ from copy import deepcopy
 import pytest
 import slow_alti_logit as slow
 import torch
-from small_models import IDS, asked, bert, gpt2, llama, rotated_by
-from transformers import BertForMaskedLM, GPT2ForSequenceClassification
+from small_models import IDS, asked, bert, gpt2, llama, random, rotated_by
+from transformers import BertForMaskedLM, BloomConfig, BloomForCausalLM, GPT2ForSequenceClassification
 
 from normlens.attribution.alti_logit import ROWS
 
@@ -58,3 +58,13 @@ def test_a_head_with_an_activation_is_shared_out():
     found = COMPUTE(asked(bert(BertForMaskedLM), {"input_ids": IDS}, row=2))
     assert bool(found.values.any())
     assert float(found.values.sum()) + found.unowned == pytest.approx(found.adds_up_to, abs=1e-5)
+
+
+def test_heads_may_share_the_axis_of_the_texts():
+    """Bloom multiplies (text · head, query, key) with (text · head, key, size)."""
+    model = random(BloomForCausalLM(BloomConfig(hidden_size=16, n_layer=2, n_head=2, vocab_size=40)))
+    (method,) = ROWS
+    found = method.compute(asked(model, {"input_ids": IDS}, row=6))
+    logit = model(IDS).logits[0, 6, 1].item()
+    assert found.values.sum().item() + found.unowned == pytest.approx(logit, abs=1e-4)
+    assert found.values.abs().min() > 0

@@ -194,3 +194,10 @@ def test_a_classifier_that_reads_its_text_twice_is_refused():
     model = BartForSequenceClassification(BartConfig(**size, bos_token_id=1, eos_token_id=2, pad_token_id=0)).eval()
     with pytest.raises(nl.NormlensError, match="reads its text twice"):
         nl.load(model).attribute([[1, 5, 6, 2]])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".html", ".svg"])
+def test_a_place_that_cannot_be_written_is_an_error_in_words(classifier, tmp_path, suffix):
+    (tmp_path / "taken").write_text("a file, no folder")
+    with pytest.raises(nl.NormlensError, match="cannot be written"):
+        classifier.attribute(TEXT, by="random").save(tmp_path / "taken" / f"film{suffix}")

@@ -16,6 +16,8 @@ from transformers import (
     MixtralForCausalLM,
     RobertaConfig,
     RobertaForSequenceClassification,
+    XLNetConfig,
+    XLNetForSequenceClassification,
 )
 
 from normlens.attribution import AttributionError
@@ -222,4 +224,11 @@ def test_tokens_that_are_not_looked_up_in_their_places_are_refused(change):
     forward = model.forward
     model.forward = lambda input_ids, **more: forward(change(input_ids), **more)
     with pytest.raises(AttributionError, match="moved or computed with before they are looked up"):
+        scores("decompx", model, {"input_ids": IDS})
+
+
+def test_a_model_that_puts_positions_before_texts_is_refused():
+    size = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24, "vocab_size": 40}
+    model = random(XLNetForSequenceClassification(XLNetConfig(**size)))
+    with pytest.raises(AttributionError, match="not by text and position"):
         scores("decompx", model, {"input_ids": IDS})

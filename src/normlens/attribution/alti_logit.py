@@ -58,7 +58,9 @@ def _made_of(question: Question, attention: list[Leaf]) -> list[Float[Tensor, "t
     (alone,) = separately(question.watcher.subject, question.encoded)
     trace = question.watcher.trace(alone.inputs, fields=("weights", "alti"))
     blocks, at = trace.self_attention, places(question)["text"]
-    weights = [leaf.step.act.weights[0][:, at][:, :, at] for leaf in attention if isinstance(leaf.step.act, Mixed)]
+    weights = [
+        _by_head(leaf.step.act.weights)[:, at][:, :, at] for leaf in attention if isinstance(leaf.step.act, Mixed)
+    ]
     is_same = len(weights) == len(blocks) and all(
         mine.shape == block.weights[0].shape and torch.allclose(mine, block.weights[0], atol=1e-5)
         for mine, block in zip(weights, blocks, strict=False)
@@ -67,6 +69,11 @@ def _made_of(question: Question, attention: list[Leaf]) -> list[Float[Tensor, "t
         raise refusal(question, "its attention is not one exact block after the other")
     through = trace.alti().layers[0].to(weights[0])
     return [torch.eye(len(at)), *through[:-1].cpu()]
+
+
+def _by_head(weights: Tensor) -> Float[Tensor, "head tgt src"]:
+    """The weights of one text, whether its heads have an axis of their own or share that of the texts."""
+    return weights.flatten(0, -3)
 
 
 ROWS = (

@@ -119,7 +119,12 @@ def _slopes(
             inputs = {name: value.clone() if isinstance(value, Tensor) else value for name, value in inputs.items()}
             with _read_by(model, partial(_scaled, module, use, part)) as received:
                 logit = asked.logit(model(**inputs, **options).logits)
-            (slope,) = torch.autograd.grad(logit.sum(), received[module, use])
+            (slope,) = torch.autograd.grad(logit.sum(), received[module, use], allow_unused=True)
+        if slope is None:
+            raise AttributionError(
+                f"The logit of '{question.watcher.subject.name}' does not depend on what '{module}' reads.",
+                do="choose another method.",
+            )
         total += _heads(slope, block).sum(dim=0)
     return total / len(places)
 

@@ -42,6 +42,7 @@ class Opened:
         if isinstance(number, Lost):
             raise refusal(question, f"it cannot be split in '{number.where}': {number.reason}")
         program = Program(watch.steps, number)
+        _check_rows(question, program)
         if question.row is not None:
             program = program.at_row(question.row)
         program.fused()
@@ -76,6 +77,18 @@ def unshared(question: Question, *, gated: Rule = "gate") -> Scores:
     value, leaves = slopes(steps, asked, lambda logits: opened.asked(logits[None])[0], lambda step: False)
     values = sum((own_rows(question, leaf) for leaf in leaves), torch.zeros(question.sources))
     return opened.proved(values, value - float(values.double().sum()))
+
+
+def _check_rows(question: Question, program: Program) -> None:
+    """Refuse a model whose tokens begin in another form than (text, position, …)."""
+    names = {"text": "input_ids", "written": "decoder_input_ids"}
+    for step in program.steps:
+        if isinstance(step.act, Seed) and names[step.act.side] in question.inputs:
+            shape = tuple(question.inputs[names[step.act.side]].shape)
+            if step.shape[:2] != shape:
+                raise refusal(
+                    question, f"'{step.where}' has its tokens as {step.shape}, which is not by text and position"
+                )
 
 
 def own_rows(question: Question, leaf: Leaf) -> Float[Tensor, " source"]:

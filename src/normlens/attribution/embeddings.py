@@ -48,9 +48,9 @@ def last_states(
     options, asked = from_row(question)
     output = _run(question, len(vectors), vectors, output_hidden_states=True, **options)[0]
     states = getattr(output, "decoder_hidden_states" if question.written is not None else "hidden_states", None)
-    if not states:
-        name = question.watcher.subject.name
-        raise AttributionError(f"'{name}' does not return its hidden states.", do="choose another method.")
+    if not states or states[-1].ndim != 3:
+        name, what = question.watcher.subject.name, "one hidden state for each position" if states else "hidden states"
+        raise AttributionError(f"'{name}' does not return {what}.", do="choose another method.")
     return states[-1], asked.logit(output.logits)
 
 

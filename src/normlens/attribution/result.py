@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,12 @@ from torch import Tensor
 from normlens.attribution.passages import Passage, passages
 from normlens.attribution.pictured import highlights
 from normlens.attribution.question import AttributionError
-from normlens.files import import_pandas
+from normlens.files import import_pandas, write_table
 from normlens.models import Side
 from normlens.signature import Signature
 from normlens.views import highlights_fragment, highlights_text, save_highlights
 
-TABLES: dict[str, Callable[[Any, Path], None]] = {
-    ".csv": lambda table, path: table.to_csv(path, index=False),
-    ".parquet": lambda table, path: table.to_parquet(path, index=False),
-}
+TABLES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,8 +148,7 @@ class Attribution:
         path = Path(path)
         if path.suffix not in TABLES:
             return save_highlights(highlights(self), path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        TABLES[path.suffix](self.to_dataframe(), path)
+        write_table(self.to_dataframe(), path)
         return path
 
     def _repr_html_(self) -> str:

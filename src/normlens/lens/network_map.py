@@ -14,6 +14,7 @@ from torch import Tensor
 
 from normlens import views
 from normlens.errors import NormlensError
+from normlens.files import write_table
 from normlens.lens import pictured, table
 from normlens.models import Side
 from normlens.signature import Signature
@@ -102,9 +103,7 @@ class NetworkMap:
         path = Path(path)
         if path.suffix not in (".csv", ".parquet"):
             return self.figure(**look).save(path)
-        frame = self.to_dataframe()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path, index=False)
+        write_table(self.to_dataframe(), path)
         return path
 
     def to_dataframe(self) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from normlens import views
 from normlens.corpora import bare
 from normlens.exhibits import Edge, Graph, Level, Node, draw, drawing_page, inlined, write_file
+from normlens.files import write_table
 from normlens.lens.network_map import MapError
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ def fragment(routes: Routes) -> str:
 def save(routes: Routes, path: Path) -> Path:
     """The drawing as a page or a picture, or the table; the suffix decides."""
     if path.suffix in (".csv", ".parquet"):
-        frame = routes.to_dataframe()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path, index=False)
+        write_table(routes.to_dataframe(), path)
         return path
     if path.suffix not in FORMS:
         forms = views.either((*FORMS, ".csv", ".parquet"))
