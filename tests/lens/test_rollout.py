@@ -183,3 +183,14 @@ def test_it_is_drawn_with_a_map_for_each_layer_and_has_a_table(minilm, tmp_path)
     cell = table[(table.sequence == 0) & (table.layer == 5) & (table.tgt == 0) & (table.src == 2)]
     assert cell["rollout"].item() == pytest.approx(rolled.values[0, 0, 2].item())
     assert (cell.tgt_token.item(), cell.src_token.item()) == ("[CLS]", "cat")
+
+
+def test_one_position_is_drawn_with_a_row_for_each_layer(minilm, tmp_path):
+    rolled = minilm.trace(["Short.", "The cat sat."]).rollout("summed_norms")
+    figure = rolled.layer_figure(0, 1)
+    assert figure.sides[0].tokens == tuple(f"L{number}" for number in range(6))
+    (panel,) = figure.panels
+    np.testing.assert_allclose(panel.values("rollout"), rolled.by_layer(0)[1].numpy())
+    assert figure.sides[1].tokens == tuple(rolled.src[1].tokens)
+    assert "[CLS] · the cat sat ." in figure.save(tmp_path / "cls.html").read_text(encoding="utf-8")
+    assert figure.save(tmp_path / "cls.svg").stat().st_size > 1000

@@ -98,6 +98,22 @@ class NetworkMap:
         )
         return figure.looking(**{"layers": self.numbers[-1], **look})
 
+    def layer_figure(self, position: int = -1, index: int = 0, **look: Any) -> views.Figure:
+        """One position of sequence `index`, layer by layer: a row for each layer, a column for each token."""
+        one = self[index]
+        values = one.by_layer(position)[0].float().cpu().numpy()
+        name = one.tgt[0].tokens[position]
+        symbol = f"{self.name} of {self.by}"
+        says = f"What '{name}' is made of after each layer: {symbol}."
+        layers = tuple(f"L{number}" for number in self.numbers)
+        plain = (False,) * len(layers)
+        rows = views.Side("layers", layers, plain, tuple(range(len(layers))), plain, layers)
+        drawn = views.Map(self.name, symbol, ("tgt", "src"), values, says, "contribution")
+        panel = views.Panel(None, self.name, 0, 1, (), values.shape, (drawn,))
+        title = f"{name} · {pictured.titled(one.src[0])}"
+        figure = views.Figure(title, str(self.signature), (rows, pictured.side_shown(one.src[0])), (panel,))
+        return figure.looking(**look)
+
     def save(self, path: str | Path, **look: Any) -> Path:
         """Write it; the suffix decides: .csv or .parquet, or as `figure` .html, .svg, .pdf, .png."""
         path = Path(path)
