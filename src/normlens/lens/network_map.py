@@ -109,7 +109,7 @@ class NetworkMap:
         plain = (False,) * len(layers)
         rows = views.Side("layers", layers, plain, tuple(range(len(layers))), plain, layers)
         drawn = views.Map(self.name, symbol, ("tgt", "src"), values, says, "contribution")
-        panel = views.Panel(None, self.name, 0, 1, (), values.shape, (drawn,))
+        panel = views.Panel(None, "layer by layer", 0, 1, (), values.shape, (drawn,))
         title = f"{name} · {pictured.titled(one.src[0])}"
         figure = views.Figure(title, str(self.signature), (rows, pictured.side_shown(one.src[0])), (panel,))
         return figure.looking(**look)
