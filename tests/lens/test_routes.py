@@ -268,3 +268,18 @@ def test_the_decoder_is_drawn_beside_and_above_its_encoder(translator):
     assert max(x for x, _ in rows["source"]) < min(x for x, _ in rows["target"])
     assert max(y for _, y in rows["source"]) <= min(y for _, y in rows["target"])
     assert [level.name for level in shown.levels] == ["source 0", "source 1", "target 0", "target 1", "target 2"]
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_the_vectors_of_the_heads_add_up_to_those_of_the_block(gated):
+    torch.manual_seed(0)
+    weights, values = torch.rand(2, 3, 4, 5).double(), torch.randn(2, 3, 5, 6).double()
+    gates = torch.randn(2, 3, 4, 6).double() if gated else None
+    sent = algebra.Sent(weights, values, torch.randn(3, 6, 7).double(), gates)
+    some, transformed = slice(1, 3), sent.transformed()
+    by_head = sent.head_vectors(some, transformed)
+    assert by_head.shape == (2, 2, 3, 5, 7)
+    torch.testing.assert_close(by_head.sum(dim=2), sent.vectors(some, transformed))
+    if gates is not None:
+        one = weights[1, 2, 1, 4] * (gates[1, 2, 1] * values[1, 2, 4]) @ sent.out_weight[2]
+        torch.testing.assert_close(by_head[1, 0, 2, 4], one)
