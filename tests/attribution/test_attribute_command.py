@@ -66,3 +66,14 @@ def test_the_help_has_every_method(capsys):
         run(capsys, "--help")
     out = capsys.readouterr().out
     assert all(f"  {name} " in out for name in METHODS)
+
+
+def test_sums_are_read_as_the_text_is(capsys, folders):
+    text = "the big cat sat\na dog ran"
+    status, out, _ = run(capsys, text, "--model", folders / "classifier", "--by", "random", "--sum", "lines")
+    assert status == 0
+    assert [line.split("  ")[-1] for line in out.splitlines()[-3:]] == [
+        "the big cat sat",
+        "a dog ran",
+        "(other tokens)",
+    ]

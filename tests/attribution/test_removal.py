@@ -187,3 +187,10 @@ def test_a_model_that_counts_positions_by_its_mask_is_refused(name):
     with pytest.raises(nl.NormlensError, match="counts positions by its mask"):
         lens.attribute([[5, 9, 7, 8, 6, 12]], by="leave_one_out")
     lens.attribute([[5, 9, 7, 8, 6, 12]], by="leave_one_out_deleted")
+
+
+def test_rounding_is_not_taken_for_positions_that_move():
+    """In half precision hiding and deleting a token hardly differ."""
+    torch.manual_seed(0)
+    lens = nl.load(bert().to(torch.bfloat16).eval())
+    lens.attribute([IDS], by="leave_one_out")

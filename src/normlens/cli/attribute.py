@@ -15,7 +15,7 @@ from normlens.cli.arguments import positive
 from normlens.cli.options import add_model, load_from
 from normlens.cli.outputs import check_suffixes, colorful, columns
 from normlens.models import CLASSIFIER, default_text
-from normlens.views import DRAWN, either, fit, visible_line
+from normlens.views import DRAWN, either, visible_line
 
 EPILOG = """examples:
   normlens attribute "The film was not bad."                    # the bundled classifier
@@ -119,8 +119,12 @@ def _passages(by: str, text: str) -> list[str] | None:
 
 
 def _sums(passages: tuple[Passage, ...]) -> str:
-    lines = [f"{one.score:+9.3g}  {fit(visible_line(one.text), 80).rstrip()}" for one in passages]
+    lines = [f"{one.score:+9.3g}  {_cut(visible_line(one.text), 80)}" for one in passages]
     return "\n".join([f"{'score':>9}  passage", *lines])
+
+
+def _cut(line: str, length: int) -> str:
+    return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
 def _methods() -> str:

@@ -61,7 +61,7 @@ def check_ids(subject: Subject, inputs: Mapping[str, Any]) -> None:
         if limit is not None and ids.shape[1] > limit:
             raise InputError(
                 f"{ids.shape[1]} tokens are more than the {limit} positions this model has.",
-                do="split the text, or cut it with --truncate (truncate=True in Python).",
+                do="split the text; or cut it, where that is offered: --truncate (truncate=True in Python).",
             )
 
 
