@@ -238,6 +238,8 @@ def test_what_has_no_routes_is_refused(minilm):
         made.routes(0, 1.0)
     with pytest.raises(NotKept, match="share among all heads"):
         minilm.trace("Short.", fields=FIELDS, heads=(0, 1)).routes()
+    with pytest.raises(NotKept, match="share among all heads"):
+        minilm.trace("Short.", fields=("alti",), heads=(0, 1)).rollout("alti")
 
 
 def test_they_are_drawn_as_a_graph_of_the_same_edges(minilm, tmp_path):

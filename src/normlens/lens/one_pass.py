@@ -29,6 +29,8 @@ from normlens.lens.wiring import Kind, Roles, Wire, layer_of
 from normlens.measures import QUANTITIES, measured, needed, needs_transformed, stages_of
 from normlens.models import Encoded, InputError, Subject
 
+AMONG_ALL_HEADS = ("alti", "route_shares")
+
 
 class ReconstructionError(NormlensError):
     """The parts do not add up to the whole, so no number may be shown."""
@@ -178,7 +180,7 @@ class Pass:
             if not wire.path.has(scope)
         }
         if chosen is not None and sorted(chosen) != list(range(count)):
-            absent["route_shares"] = "it is a share among all heads, and some were left out"
+            absent |= dict.fromkeys(AMONG_ALL_HEADS, "it is a share among all heads, and some were left out")
         fields = [name for name in fields if name not in absent and (one_side or not QUANTITIES[name].one_side)]
         stages = self._stages(attended, wire, fields, one_side)
         if attended.no_transformed is not None:
