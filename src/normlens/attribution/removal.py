@@ -73,7 +73,7 @@ def _hidden(question: Question, removed: Bool[Tensor, "set source"]) -> Float[Te
         logits = logits[:-2]
         if len(some := _lone(question, removed)) and logits.dtype in (torch.float32, torch.float64):
             gone = _deleted(question, removed[some])
-            if max(map(relative_error, logits[some], gone)) <= MOVED:
+            if max(map(relative_error, logits[some], gone)) <= MOVED and _has_positions(question):
                 raise _refusal(
                     subject, "mask", "it counts positions by its mask, so those behind a hidden token would move"
                 )
@@ -85,6 +85,16 @@ def _lone(question: Question, removed: Bool[Tensor, "set source"]) -> Int[Tensor
     inner = _inner(question)
     fits = (removed.sum(dim=1) == 1) & (removed & inner).any(dim=1)
     return fits.nonzero().flatten()[:4]
+
+
+def _has_positions(question: Question) -> bool:
+    """Whether the logits change when the inner tokens of a side stand in reverse order."""
+    given = {}
+    for side, (inner,) in zip(_sides(question), _parts(question, _inner(question)[None]), strict=True):
+        ids = question.inputs[f"{side}input_ids"].repeat(2, 1)
+        ids[1, inner] = ids[1, inner].flip(0)
+        given[f"{side}input_ids"] = ids
+    return relative_error(*_run(question, given, 2)) > MOVED
 
 
 def _deleted(question: Question, removed: Bool[Tensor, "set source"]) -> Float[Tensor, "set choice"]:
