@@ -201,3 +201,12 @@ def test_a_place_that_cannot_be_written_is_an_error_in_words(classifier, tmp_pat
     (tmp_path / "taken").write_text("a file, no folder")
     with pytest.raises(nl.NormlensError, match="cannot be written"):
         classifier.attribute(TEXT, by="random").save(tmp_path / "taken" / f"film{suffix}")
+
+
+def test_a_mask_with_a_hole_is_no_padding(writer):
+    """Without the hidden token what is behind it moves up: that would be another prediction."""
+    ids = torch.tensor([[5, 6, 7, 8]])
+    with pytest.raises(nl.NormlensError, match="in its midst"):
+        writer.attribute({"input_ids": ids, "attention_mask": torch.tensor([[1, 0, 1, 1]])})
+    padded = writer.attribute({"input_ids": ids, "attention_mask": torch.tensor([[0, 0, 1, 1]])})
+    assert padded.tokens == [("cat", "dog")]

@@ -232,3 +232,8 @@ def test_a_model_that_puts_positions_before_texts_is_refused():
     model = random(XLNetForSequenceClassification(XLNetConfig(**size)))
     with pytest.raises(AttributionError, match="not by text and position"):
         scores("decompx", model, {"input_ids": IDS})
+
+
+def test_half_precision_is_refused():
+    with pytest.raises(AttributionError, match="bfloat16, in which small"):
+        scores("decompx", llama().to(torch.bfloat16), {"input_ids": IDS}, 6)

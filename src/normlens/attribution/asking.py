@@ -76,9 +76,23 @@ def _one_by_one(subject: Subject, data: Any) -> list[Encoded]:
             got=f"the inputs {', '.join(encoded.inputs)}.",
             do="give a text, token ids, or a dict with input_ids.",
         )
+    if any(kept is not None and _has_holes(kept) for kept in (encoded.kept, encoded.targets_kept)):
+        raise AttributionError(
+            "A text has positions in its midst that its attention_mask hides.",
+            cause="a mask that is made by hand; padding stands at one end.",
+            do="leave these tokens out of input_ids.",
+        )
     if len(encoded.sides) == 1 and encoded.kept is None and encoded.targets_kept is None:
         return [encoded]
     return list(separately(subject, encoded))
+
+
+def _has_holes(kept: Tensor) -> bool:
+    """Whether some row is kept, left out and kept again."""
+    kept = kept.long()
+    return bool(
+        ((kept.cummax(dim=1).values == 1) & (kept.flip(1).cummax(dim=1).values.flip(1) == 1) & (kept == 0)).any()
+    )
 
 
 def _asked(watcher: Watcher, text: Encoded, target: Any, answer: Answer, position: int | None) -> list[Asked]:

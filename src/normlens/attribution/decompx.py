@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from normlens.algebra import Rule
+from normlens.attribution.embeddings import check_precision
 from normlens.attribution.linear import Leaf, Lost, Program, Seed, Sharing, carried, rule, slopes, watched
 from normlens.attribution.question import AttributionError, Method, Question, Scores
 from normlens.capture import run_untapped
@@ -35,6 +36,7 @@ class Opened:
 
     @staticmethod
     def of(question: Question, gated: Rule = "gate") -> Opened:
+        check_precision(question)
         model, inputs = question.watcher.subject.model, question.inputs
         logit = float(question.logit(run_untapped(model, inputs).output.logits)[0])
         watch, output = watched(model, inputs, rule, gated=gated)

@@ -89,12 +89,12 @@ def at_once(vectors: Float[Tensor, "*copy source dim"]) -> int:
 
 
 def check_precision(question: Question) -> None:
-    """Gradients of a model in half precision lose what is small: such a model is refused."""
+    """Gradients and parts of a model in half precision lose what is small: such a model is refused."""
     dtype = next(question.watcher.subject.model.parameters()).dtype
     if dtype not in (torch.float32, torch.float64):
         raise AttributionError(
             f"'{question.watcher.subject.name}' runs in {str(dtype).removeprefix('torch.')}, in which small gradients "
-            "are lost.",
+            "and parts are lost.",
             do="load it in single precision: --dtype float32, in Python dtype='float32'.",
         )
 
