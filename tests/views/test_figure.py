@@ -50,9 +50,9 @@ def test_shares_are_kept_apart_by_kind_and_side():
         for h, n, at in ((1, 3, 0), (2, 3, 0), (4, 2, 1))
     ]
     got = received(Figure("t", "s", sides, tuple(blocks)))
-    assert [(one.kind, one.side.name, one.layers, one.heads) for one in got] == [
-        ("self", "text", 2, (1, 2)),
-        ("self", "image", 1, (4,)),
+    assert [(one.kind, one.side.name, one.over) for one in got] == [
+        ("self", "text", "2 layers x 1 or 2 heads and all queries"),
+        ("self", "image", "L0 x 4 heads and all queries"),
     ]
     assert [one.kind for one in received(translation())] == ["encoder", "decoder", "cross"]
 

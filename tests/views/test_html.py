@@ -77,12 +77,17 @@ def test_twelve_by_twelve_heads_at_128_tokens_stay_small():
     assert len(fragment(figure).encode()) < 3_000_000
 
 
+def modules():
+    """The scripts of the view; highlighted texts are a page of their own, with one script."""
+    every = files("normlens.views").joinpath("assets").iterdir()
+    return [path for path in every if path.name.endswith(".js") and path.name != "highlights.js"]
+
+
 def test_no_two_modules_of_the_page_use_one_name_at_the_top():
     """They become one script, so a name may be given once."""
     names = [
         name
-        for path in files("normlens.views").joinpath("assets").iterdir()
-        if path.name.endswith(".js")
+        for path in modules()
         for name in re.findall(r"^(?:export )?(?:async )?(?:const|let|function) (\w+)", path.read_text(), re.MULTILINE)
     ]
     assert len(names) > 50
@@ -91,12 +96,9 @@ def test_no_two_modules_of_the_page_use_one_name_at_the_top():
 
 def test_every_module_is_in_the_page_without_its_imports():
     text = page(headline())
-    for path in files("normlens.views").joinpath("assets").iterdir():
-        if path.name.endswith(".js"):
-            code = [
-                line for line in path.read_text(encoding="utf-8").splitlines() if not re.match(r"import | *//", line)
-            ]
-            assert "\n".join(code[-3:]).replace("export ", "") in text, path.name
+    for path in modules():
+        code = [line for line in path.read_text(encoding="utf-8").splitlines() if not re.match(r"import | *//", line)]
+        assert "\n".join(code[-3:]).replace("export ", "") in text, path.name
     assert "\nimport " not in text
     assert "\nexport " not in text
 
