@@ -49,12 +49,17 @@ def import_pandas() -> Any:
     return pandas
 
 
-def write_table(table: Any, path: Path) -> None:
-    """Write a data frame as .csv or .parquet."""
+@contextmanager
+def writing(path: Path, refused: type[NormlensError] = NotWritten) -> Iterator[None]:
+    """The folder of a file is made, and a file that cannot be written is an error in words."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        table.to_csv(path, index=False) if path.suffix == ".csv" else table.to_parquet(path, index=False)
+        yield
     except OSError as error:
-        raise NotWritten(
-            f"'{path}' cannot be written: {error.strerror or error}.", do="choose another place."
-        ) from error
+        raise refused(f"'{path}' cannot be written: {error.strerror or error}.", do="choose another place.") from error
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write a data frame as .csv or .parquet."""
+    with writing(path):
+        table.to_csv(path, index=False) if path.suffix == ".csv" else table.to_parquet(path, index=False)

@@ -27,9 +27,8 @@ class Passage:
     score: float
 
 
-def passages(steps: tuple[Explained, ...], texts: Sequence[str] | None) -> tuple[Passage, ...]:
+def passages(last: Explained, totals: Sequence[float], texts: Sequence[str] | None) -> tuple[Passage, ...]:
     """Sentences, or the passages that are given; then the answer so far, and the tokens of no passage."""
-    last = steps[-1]
     names = last.tokens[: last.given]
     if texts is None:
         numbers = sentences(names, last.special[: last.given])
@@ -40,10 +39,6 @@ def passages(steps: tuple[Explained, ...], texts: Sequence[str] | None) -> tuple
         spans = [(_read(names[places[0] : places[-1] + 1]), places[0], places[-1]) for places in found]
     else:
         spans = _found(names, last.special[: last.given], texts)
-    totals = [0.0] * len(last.tokens)
-    for step in steps:
-        for place, score in enumerate(step.scores.tolist()):
-            totals[place] += score
     summed = [Passage(text, first, end, sum(totals[first : end + 1])) for text, first, end in spans]
     if last.given < len(totals):
         summed.append(Passage(ANSWER, last.given, len(totals) - 1, sum(totals[last.given :])))

@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from normlens.attribution.embeddings import repeated
 from normlens.attribution.question import AttributionError, Question
 from normlens.capture import relative_error, run_untapped, tolerance
 from normlens.models import Subject, takes_by_name, text_tokenizer
@@ -145,9 +146,7 @@ def _run(
 ) -> Float[Tensor, "set choice"]:
     """The row that is read of so many sequences; `rows` where it is another one in each."""
     model = question.watcher.subject.model
-    inputs = {
-        name: _repeated(name, value, count) for name, value in question.inputs.items() if name not in given
-    } | given
+    inputs = {name: repeated(value, count) for name, value in question.inputs.items() if name not in given} | given
     widest = max(value.shape[1] for value in given.values())
     if question.row is not None and rows is None:
         rows = torch.full((count,), question.row)
@@ -255,10 +254,6 @@ def _of_side(question: Question, side: str) -> dict[str, Tensor]:
         for name, value in question.inputs.items()
         if name.startswith("decoder_") == bool(side) and isinstance(value, Tensor) and value.shape == (1, count)
     }
-
-
-def _repeated(name: str, value: Any, count: int) -> Any:
-    return value.expand(count, *value.shape[1:]) if isinstance(value, Tensor) and value.ndim else value
 
 
 def _takes_mask(subject: Subject, side: str) -> bool:

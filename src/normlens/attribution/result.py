@@ -73,7 +73,7 @@ class Attribution:
     @property
     def scores(self) -> Float[Tensor, "batch src"]:
         """A score for each token; 0 behind the end of a shorter text."""
-        rows = [_summed(text) for text in self.explained]
+        rows = [summed(text).float() for text in self.explained]
         return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
     @property
@@ -137,7 +137,7 @@ class Attribution:
 
         What is left follows: the answer so far, and the tokens of no passage.
         """
-        return passages(self._only, texts)
+        return passages(self._only[-1], summed(self._only).tolist(), texts)
 
     def show(self, *, color: bool = False, width: int = 100) -> str:
         """The text with its scores, for a terminal: coloured words, the strongest tokens, and what they add up to."""
@@ -188,9 +188,9 @@ def rows(attribution: Attribution) -> list[dict[str, Any]]:
     ]
 
 
-def _summed(text: tuple[Explained, ...]) -> Float[Tensor, " source"]:
+def summed(text: tuple[Explained, ...]) -> Float[Tensor, " source"]:
     """Scores added over the tokens of an answer; earlier tokens saw fewer of them."""
-    total = torch.zeros_like(text[-1].scores)
+    total = torch.zeros_like(text[-1].scores, dtype=torch.float64)
     for one in text:
         total[: len(one.scores)] += one.scores
     return total

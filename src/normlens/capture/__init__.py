@@ -4,6 +4,7 @@ Room: models that run. Knows nothing of measures, statistics and pictures.
 """
 
 from normlens.capture import vocabulary as vocabulary
+from normlens.capture.calls import called as called
 from normlens.capture.calls import tensors_in as tensors_in
 from normlens.capture.compare import relative_error as relative_error
 from normlens.capture.compare import tolerance as tolerance

@@ -87,6 +87,12 @@ def joint_name(origins: frozenset[str]) -> str:
     return "+".join(sorted(origins)) if origins else VIRTUAL
 
 
+def called(func: Any) -> str:
+    """The name of what is called: of an attribute that is read, its own."""
+    name = getattr(func, "__name__", "")
+    return getattr(func.__self__, "__name__", "") if name == "__get__" else name
+
+
 def tensors_in(value: Any) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from normlens.capture.calls import tensors_in
+from normlens.capture.calls import called, tensors_in
 from normlens.capture.chains import Pending, Reader, composed
 from normlens.capture.descent import Statistic, descended, is_in_place
 from normlens.capture.factors import folded
@@ -101,9 +101,7 @@ class Tap(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        if name == "__get__":
-            name = getattr(func.__self__, "__name__", "")
+        name = called(func)
         if name in LOOKS:
             if name in NUMBERS:
                 self._read(name, args)

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 STRETCH = "layers= takes a stretch of layers that all have attention."
 
 
+def kind_of(trace: Trace, kind: str | None) -> str | None:
+    """The kind of attention whose layers are followed; None for an encoder-decoder, of which both sides are."""
+    kinds = list(dict.fromkeys(wire.kind for wire in trace.wires)) or [block.kind for block in trace.blocks]
+    if kind is None and {"encoder", "decoder", "cross"} <= set(kinds):
+        return None
+    return kind or next((one for one in ("self", *kinds) if one in kinds), "self")
+
+
 def chain(trace: Trace, kind: str, layers: int | Sequence[int] | None = None) -> list[Block]:
     """The blocks of a kind, from the first layer to the last."""
     of_kind = trace.layers(kind)

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 
 from normlens import capture, views
 from normlens.errors import NormlensError
+from normlens.files import writing
 from normlens.lens.block import Block
 from normlens.lens.wiring import Wire
 from normlens.measures import QUANTITIES, MeasureError, Quantity
@@ -46,14 +47,8 @@ def save(trace: Trace, path: Path, look: Mapping[str, Any]) -> Path:
             f"{', '.join(look)}: a {path.suffix} file holds everything.",
             do="leave it out; it is for pictures.",
         )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path, FileError):
         writer(trace, path)
-    except OSError as error:
-        raise FileError(
-            f"'{path}' cannot be written: {error.strerror or error}.",
-            do="choose another place.",
-        ) from error
     return path
 
 

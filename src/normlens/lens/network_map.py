@@ -24,6 +24,14 @@ class MapError(NormlensError, ValueError):
     """A map through the network that cannot be made of this trace."""
 
 
+def placed(position: int, side: Side) -> int:
+    """A position of a sequence, counted from its first token."""
+    count = len(side.tokens)
+    if not -count <= position < count:
+        raise MapError(f"no position {position}: the sequence has positions 0 to {count - 1}.")
+    return position % count
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NetworkMap:
     """What each position is made of after some layers: rows are positions (tgt), columns the tokens read (src).
@@ -55,10 +63,7 @@ class NetworkMap:
         """The row of one position, after each layer."""
         rows = []
         for index, (maps, side) in enumerate(zip(self.layers, self.tgt, strict=True)):
-            count = len(side.tokens)
-            if not -count <= position < count:
-                raise MapError(f"no position {position}: the sequence has positions 0 to {count - 1}.")
-            at = position % count
+            at = placed(position, side)
             if self.rows and at not in self.rows[index]:
                 raise MapError(f"position {at} has no row.", do=f"{self.name}(..., positions={position}).")
             rows.append(maps[:, self.rows[index].index(at) if self.rows else at])

@@ -20,8 +20,8 @@ from jaxtyping import Float
 from normlens.capture import NO_FEEDFORWARD, PARALLEL
 from normlens.lens import routes_drawn, table
 from normlens.lens.block import Block
-from normlens.lens.chains import chain, side_of
-from normlens.lens.network_map import MapError
+from normlens.lens.chains import chain, kind_of, side_of
+from normlens.lens.network_map import MapError, placed
 from normlens.models import Side
 from normlens.signature import Signature
 
@@ -143,21 +143,18 @@ def routes(
     if not 0 <= threshold < 1:
         raise MapError("threshold must be at least 0 and below 1.", got=threshold)
     one = trace[index]
-    kinds = list(dict.fromkeys(wire.kind for wire in one.wires)) or [block.kind for block in one.blocks]
-    if kind is None and {"encoder", "decoder", "cross"} <= set(kinds):
+    followed = kind_of(one, kind)
+    if followed is None:
         sums, sides = _both_sides(one, layers)
     else:
-        kind = kind or next((name for name in ("self", *kinds) if name in kinds), "self")
-        blocks = chain(one, kind, layers)
+        blocks = chain(one, followed, layers)
         sums, sides = _sums(blocks), (side_of(one, blocks[0])[0],)
-    count = len(sides[-1].tokens)
-    if not -count <= position < count:
-        raise MapError(f"no position {position}: the sequence has positions 0 to {count - 1}.")
-    edges, flow = _walked(sums, Node(*sums[-1].state, position % count), threshold)
+    at = placed(position, sides[-1])
+    edges, flow = _walked(sums, Node(*sums[-1].state, at), threshold)
     first = {side: min(one.carried[1] for one in sums if one.state[0] == side) for side in (s.name for s in sides)}
-    tokens = tuple(Node(s.name, first[s.name], "read", at) for s in sides for at in range(len(s.tokens)))
+    tokens = tuple(Node(s.name, first[s.name], "read", place) for s in sides for place in range(len(s.tokens)))
     scores = np.array([flow[node] for node in tokens])
-    return Routes(position % count, threshold, tuple(edges), sides, tokens, scores, one.signature)
+    return Routes(at, threshold, tuple(edges), sides, tokens, scores, one.signature)
 
 
 def _walked(sums: Sequence[_Sum], top: Node, threshold: float) -> tuple[list[Edge], defaultdict[Node, float]]:

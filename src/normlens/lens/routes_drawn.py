@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from normlens import views
 from normlens.corpora import bare
-from normlens.exhibits import Edge, Graph, Level, Node, draw, drawing_page, inlined, write_file
-from normlens.files import write_table
+from normlens.exhibits import Edge, Graph, Level, Node, draw, drawing_page, inlined
+from normlens.files import write_table, write_whole, writing
 from normlens.lens.network_map import MapError
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def save(routes: Routes, path: Path) -> Path:
         content = drawing_page(shown, drawing, title=text, signature=str(routes.signature)).encode("utf-8")
     else:
         content = drawing.svg.encode("utf-8") if path.suffix == ".svg" else drawing.png
-    write_file(path, content)
+    with writing(path, MapError):
+        write_whole(path, content)
     return path
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from normlens import algebra
 from normlens.lens.block import Block
-from normlens.lens.chains import chain, side_of
+from normlens.lens.chains import chain, kind_of, side_of
 from normlens.lens.network_map import MapError, NetworkMap
 from normlens.measures import QUANTITIES, WITH_RESIDUAL
 from normlens.models import Side
@@ -117,11 +117,10 @@ def network(
     """The layers of a trace as steps; of an encoder-decoder both sides, unless one kind of attention is chosen."""
     if residual is not None and not 0 <= residual <= 1:
         raise MapError("residual must be from 0 to 1.", got=residual)
-    kinds = list(dict.fromkeys(wire.kind for wire in trace.wires)) or [block.kind for block in trace.blocks]
-    if kind is None and {"encoder", "decoder", "cross"} <= set(kinds):
+    followed = kind_of(trace, kind)
+    if followed is None:
         return _both_sides(trace, by, layers, residual)
-    kind = kind or next((one for one in ("self", *kinds) if one in kinds), "self")
-    blocks = chain(trace, kind, layers)
+    blocks = chain(trace, followed, layers)
     own = tuple(transition(block, by, residual) for block in blocks)
     return Network(own, tuple(block.layer for block in blocks), side_of(trace, blocks[0]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from normlens.files import writing
 from normlens.views.figure import Figure, FigureError
 from normlens.views.html import page
 
@@ -16,19 +17,13 @@ def save(figure: Figure, path: Path) -> Path:
     """Write a figure in the form its suffix names."""
     if path.suffix not in FORMS:
         raise FigureError(f"unsupported format {path.suffix or repr(path.name)} (use {either((*DRAWN, '.html'))}).")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path, FigureError):
         if path.suffix == ".html":
             path.write_text(page(figure), encoding="utf-8")
         else:
             from normlens.views.plots import draw
 
             draw(figure, path)
-    except OSError as error:
-        raise FigureError(
-            f"'{path}' cannot be written: {error.strerror or error}.",
-            do="choose another place.",
-        ) from error
     return path
 
 

@@ -20,6 +20,7 @@ from normlens.attribution.linear.steps import Act, Active, Scaled, Seed, Step
 from normlens.capture import (
     attention_weights,
     beyond_reading,
+    called,
     fresh,
     implementations,
     is_in_place,
@@ -58,9 +59,7 @@ class Watch(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        if name == "__get__":
-            name = getattr(func.__self__, "__name__", "")
+        name = called(func)
         is_of_tokens = any(self.label(part) is not None for part in tensors_in((args, kwargs)))
         if name in NUMBERS and is_of_tokens and args[0].is_floating_point():
             self.left = self.left or self.lost(f"its numbers leave torch by '{name}'")

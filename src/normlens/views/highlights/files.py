@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from normlens.files import write_whole
+from normlens.files import write_whole, writing
 from normlens.views.files import DRAWN, either
 from normlens.views.highlights.data import Highlights
 from normlens.views.highlights.page import highlights_page
@@ -22,11 +22,6 @@ def save_highlights(texts: Sequence[Highlights], path: Path) -> Path:
         from normlens.views.highlights.drawn import drawn
 
         content = drawn(texts, path.suffix[1:])  # pyright: ignore[reportArgumentType]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path, FigureError):
         write_whole(path, content)
-    except OSError as error:
-        raise FigureError(
-            f"'{path}' cannot be written: {error.strerror or error}.", do="choose another place."
-        ) from error
     return path
